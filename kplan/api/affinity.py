@@ -30,6 +30,9 @@ COMPARISON_GATE: Final = "TaintTolerationComparisonOperators"
 """The feature gate without which the operators Lt and Gt tolerate nothing."""
 
 _DECIMAL: Final = r"0|-?[1-9][0-9]{0,18}"
+NAME_FIELD = "metadata.name"  #: the only field of a node that selectors can name
+LABEL_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
+FIELD_OPERATORS = ("In", "NotIn")
 
 
 class AnyTaint(KubeStruct, frozen=True):
@@ -220,9 +223,6 @@ class TopologySelectorTerm(KubeStruct, frozen=True):
     match_label_expressions: tuple[TopologySelectorLabelRequirement, ...] = ()
 
 
-NAME_FIELD = "metadata.name"  #: the only field of a node that selectors can name
-
-
 class FieldRequirement(msgspec.Struct, frozen=True):
     """A field that must (or, if `is_negated`, must not) equal the value; unknown fields are empty."""
 
@@ -319,10 +319,6 @@ def compile_term(term: NodeSelectorTerm, path: str = "") -> CompiledTerm:
         fields=tuple(fields) if term.match_fields else None,
         errors=tuple(errors),
     )
-
-
-LABEL_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
-FIELD_OPERATORS = ("In", "NotIn")
 
 
 def _is_empty(term: NodeSelectorTerm) -> bool:

@@ -32,6 +32,15 @@ from kplan.api.quantity import Quantity, parse
 from kplan.api.storage import CSIPersistentVolumeSource, LocalVolumeSource, PersistentVolumeClaimSpec, VolumeSources
 
 HEADLESS = "None"  #: the address of a service without one
+#: Of `kplan.api.pod`: what most readers of the core group want, too.
+__all__ = ["Container", "Pod", "PodCondition", "PodSpec", "PodStatus", "PodTemplate", "PodTemplateSpec"]
+_VERSION: Final = re.compile(r"v?1\.(\d{1,3})(?:\.(\d{1,4}))?(?:[-+].*)?\+?", re.DOTALL)
+HUGE_PAGES = "hugepages-"
+Totals = dict[str, Quantity]  #: resource name -> exact amount
+AmountsOf = Callable[[Any], ResourceList]  #: returns the requests or limits of a container
+REQUESTS: AmountsOf = attrgetter("resources.requests")
+LIMITS: AmountsOf = attrgetter("resources.limits")
+GRACE_SECONDS, _MOST_SECONDS = 30, 10**9
 
 
 class ServicePort(KubeStruct, frozen=True):
@@ -90,10 +99,6 @@ class ServiceCIDR(ApiObject, frozen=True):
     status: ServiceCIDRStatus = ServiceCIDRStatus()
 
 
-#: Of `kplan.api.pod`: what most readers of the core group want, too.
-__all__ = ["Container", "Pod", "PodCondition", "PodSpec", "PodStatus", "PodTemplate", "PodTemplateSpec"]
-
-
 class NodeSpec(KubeStruct, frozen=True):
     unschedulable: bool = False
     taints: tuple[Taint, ...] = ()
@@ -113,9 +118,6 @@ class NodeCondition(Condition, frozen=True):
 class ContainerImage(KubeStruct, frozen=True):
     names: tuple[str, ...] = ()
     size_bytes: Int64 = 0
-
-
-_VERSION: Final = re.compile(r"v?1\.(\d{1,3})(?:\.(\d{1,4}))?(?:[-+].*)?\+?", re.DOTALL)
 
 
 def parse_version(text: str) -> tuple[int, int | None] | None:
@@ -294,18 +296,9 @@ class ResourceQuota(ApiObject, frozen=True):
     status: ResourceQuotaStatus = ResourceQuotaStatus()
 
 
-HUGE_PAGES = "hugepages-"
-
-
 def is_pod_level_resource(name: str) -> bool:
     """Tell whether a resource can be requested at pod level (upstream IsSupportedPodLevelResource)."""
     return name in {"cpu", "memory"} or name.startswith(HUGE_PAGES)
-
-
-Totals = dict[str, Quantity]  #: resource name -> exact amount
-AmountsOf = Callable[[Any], ResourceList]  #: returns the requests or limits of a container
-REQUESTS: AmountsOf = attrgetter("resources.requests")
-LIMITS: AmountsOf = attrgetter("resources.limits")
 
 
 def requests_of(spec: PodSpec, amounts_of: AmountsOf = REQUESTS) -> Totals:
@@ -380,9 +373,6 @@ def _raise_to(total: Totals, floor: Totals) -> None:
     for name, amount in floor.items():
         if name not in total or amount.nanos > total[name].nanos:
             total[name] = amount
-
-
-GRACE_SECONDS, _MOST_SECONDS = 30, 10**9
 
 
 def deletion_grace(pod: Pod) -> int:

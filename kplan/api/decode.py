@@ -31,6 +31,11 @@ _MOST_NAME = 80  # characters of a field that is refused
 _MOST_SHOWN_BITS = 128  # what is longer is no number of Kubernetes, and would fill the message
 _LARGE_HINT = "write a smaller number, or a quantity in quotes with a suffix such as Gi"
 DEEP_HINT = "objects are nested some ten levels deep; check for brackets that are not closed"
+Refuse = Callable[[type[msgspec.Struct], str, str], Problem | None]
+"""Called with a struct, the name of one of the fields that an object has, and the path of the field."""
+
+_WRONG: Final = object()  #: in place of a value that does not match its type
+_FEW_FIELDS = 8  # so many are named in a hint
 
 
 class DecodeError(ValueError):
@@ -142,12 +147,6 @@ def refuse_unknown(struct: type[msgspec.Struct], name: str, path: str) -> Proble
     if name in known or struct.__module__.startswith(_OBJECTS):
         return None
     return Problem(f"unknown field {str(name)[:_MOST_NAME]!r}", json_path=path, hint=choice_hint(str(name), known))
-
-
-Refuse = Callable[[type[msgspec.Struct], str, str], Problem | None]
-"""Called with a struct, the name of one of the fields that an object has, and the path of the field."""
-
-_WRONG: Final = object()  #: in place of a value that does not match its type
 
 
 class _Kinds(msgspec.Struct, frozen=True):
@@ -331,9 +330,6 @@ def describe(value: Any) -> str:
 
 def shortened(text: str) -> str:
     return text if len(text) <= 60 else f"{text[:57]}..."
-
-
-_FEW_FIELDS = 8  # so many are named in a hint
 
 
 def in_quotes(text: str) -> str:

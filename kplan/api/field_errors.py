@@ -10,6 +10,8 @@ from typing import Any, Final
 import msgspec
 
 OMITTED = object()  #: a value that the message leaves out
+_ACRONYM = r"^(?:[A-Z]+(?=[A-Z][a-z])|[A-Z])"  #: the letters at the beginning of a name in Go that are small in JSON
+NEVER: Final = 1_000_000  #: later than any minor
 
 
 class GoStruct(dict[str, Any]):
@@ -29,12 +31,6 @@ def go_struct(obj: dict[str, Any], **fields: Any) -> GoStruct:
         else:
             struct[name] = zero if value is None else value
     return struct
-
-
-_ACRONYM = r"^(?:[A-Z]+(?=[A-Z][a-z])|[A-Z])"  #: the letters at the beginning of a name in Go that are small in JSON
-
-
-NEVER: Final = 1_000_000  #: later than any minor
 
 
 class FieldError(msgspec.Struct, frozen=True):

@@ -87,13 +87,12 @@ POOL_LABELS: Final = (
 GATED_CONDITION: Final = "Scheduling is blocked due to non-empty scheduling gates"
 """What the API server writes into the condition PodScheduled of a pod with gates (registry/core/pod strategy.go)."""
 
+Operator = Literal["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"]
+
 
 def job_labels(name: str, uid: str) -> dict[str, str]:
     """Return the labels by which a job finds its pods; the API server sets them, and refuses them in a new job."""
     return {LEGACY_JOB_NAME: name, JOB_NAME: name, LEGACY_CONTROLLER_UID: uid, CONTROLLER_UID: uid}
-
-
-Operator = Literal["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"]
 
 
 class InvalidSelector(ValueError):  # noqa: N818 - says what is wrong, as Go's error values do

@@ -12,6 +12,7 @@ Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
 Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 QuantityLike = str | int | float  #: a quantity as in the object; :mod:`kplan.api.quantity` parses it
 ResourceList = dict[str, QuantityLike]  #: resource name to quantity
+IntOrString = int | str  #: a number or a percentage, as in ``maxUnavailable``
 
 
 class KubeStruct(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True, gc=False):
@@ -40,9 +41,6 @@ def types_in(kind: Any) -> Iterator[Any]:
 
 def structs_in(kinds: Iterable[Any]) -> Iterator[type[msgspec.Struct]]:
     return (kind for kind in kinds if isinstance(kind, type) and issubclass(kind, msgspec.Struct))
-
-
-IntOrString = int | str  #: a number or a percentage, as in ``maxUnavailable``
 
 
 class OwnerReference(KubeStruct, frozen=True):

@@ -48,6 +48,10 @@ _DNS_SUBDOMAIN_TEXT = (
 _MAX_LABEL = 63
 _MAX_SUBDOMAIN = 253
 GENERATED_LETTERS = "bcdfghjklmnpqrstvwxz2456789"  #: of generated names: they form no words
+LONGEST = 320
+"""Longer texts resemble nothing: keys of labels have 317 characters at most, and comparing takes time by the square."""
+
+_MOST_CHARACTERS = 1_000_000  #: names of so many characters together are compared at most: the first ones
 
 
 def in_letters(data: bytes) -> str:
@@ -110,12 +114,6 @@ def as_prefix(prefix: str) -> str:
 
 def _bytes(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode())
-
-
-LONGEST = 320
-"""Longer texts resemble nothing: keys of labels have 317 characters at most, and comparing takes time by the square."""
-
-_MOST_CHARACTERS = 1_000_000  #: names of so many characters together are compared at most: the first ones
 
 
 def similarity(text: str, other: str) -> float:

@@ -32,6 +32,10 @@ _DECIMAL_SUFFIXES = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "
 _BINARY_SUFFIXES = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
 _DECIMAL_NAMES = {exponent: suffix for suffix, exponent in _DECIMAL_SUFFIXES.items()}
 _BINARY_NAMES = {0: "", **{exponent: suffix for suffix, exponent in _BINARY_SUFFIXES.items()}}
+_UNITS = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
+_THOUSANDTHS = r"[1-9][0-9]{3,15}m"  #: of cores, one or more of them
+_BYTES = r"(-?[0-9]+)(|[KMGTPE]i)"
+_LEAST_BYTES = 1 << 20  #: plain numbers below this are as often counts as bytes
 
 
 class InvalidQuantity(ValueError):  # noqa: N818 - says what is wrong, as Go's error values do
@@ -241,12 +245,6 @@ def _take_factors(number: int, factor: int, limit: int | None) -> tuple[int, int
         number //= factor
         times += 1
     return number, times
-
-
-_UNITS = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
-_THOUSANDTHS = r"[1-9][0-9]{3,15}m"  #: of cores, one or more of them
-_BYTES = r"(-?[0-9]+)(|[KMGTPE]i)"
-_LEAST_BYTES = 1 << 20  #: plain numbers below this are as often counts as bytes
 
 
 def readable(quantity: str) -> str:

@@ -24,6 +24,10 @@ _COST_LIMIT = 1_000_000  #: the cost at which the evaluation of a selector is st
 _DOUBLING = re.compile(r"\.\s*opt(?:Flat)?Map\s*\(")
 _MAX_DOUBLING = 8  # each optMap() doubles what stands inside it
 
+#: Tests for a field of the device, which always exists; for the checker it is a variable, which ``has`` cannot test.
+_ALWAYS_PRESENT = re.compile(rf"\bhas\(\s*device\s*\.\s*(?:{'|'.join(DEVICE_FIELDS)})\s*\)")
+_CONVERSIONS = frozenset({"bool", "bytes", "double", "duration", "int", "string", "timestamp", "uint"})
+
 
 class Reads(msgspec.Struct, frozen=True):
     """All that an expression reads, as (domain, name) pairs: for devices equal in these, results are equal."""
@@ -74,10 +78,6 @@ def compile_expression(expression: str, *, lists: bool = False) -> DeviceExpress
         return DeviceExpression(expression, lists=lists)
     except CelCompileError as error:
         return error
-
-
-#: Tests for a field of the device, which always exists; for the checker it is a variable, which ``has`` cannot test.
-_ALWAYS_PRESENT = re.compile(rf"\bhas\(\s*device\s*\.\s*(?:{'|'.join(DEVICE_FIELDS)})\s*\)")
 
 
 @cache
@@ -141,9 +141,6 @@ def _located(problem: str, text: str, position: int) -> str:
     before = text[:position].split("\n")
     line, column = text.split("\n")[len(before) - 1], len(before[-1])
     return f"ERROR: <input>:{len(before)}:{column + 1}: {problem}\n | {line}\n | {'.' * column}^"
-
-
-_CONVERSIONS = frozenset({"bool", "bytes", "double", "duration", "int", "string", "timestamp", "uint"})
 
 
 def _fold(tree: Tree) -> None:

@@ -50,6 +50,10 @@ _MAX_DIGITS = 1000  # arithmetic on more digits takes long, and no device has su
 _MAX_INCLUDES = 48
 Address = IPv4Address | IPv6Address
 Network = IPv4Interface | IPv6Interface
+_Check = Callable[[str], Sequence[str]]
+_UUID = re.compile("[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}", re.IGNORECASE)
+_BASE64 = re.compile("(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=|[A-Za-z0-9+/]{4})")
+_CLOCK = re.compile("([0-9]{2}):([0-9]{2}):([0-9]{2})(.[0-9]+)?(z|([+-][0-9]{2}:[0-9]{2}))")
 
 
 def _is_valid(read: Callable[..., object]) -> Callable[..., bool]:
@@ -172,12 +176,6 @@ def _host(url: SplitResult) -> str:
 
 def _port(url: SplitResult) -> str:
     return "" if url.port is None else str(url.port)
-
-
-_Check = Callable[[str], Sequence[str]]
-_UUID = re.compile("[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}", re.IGNORECASE)
-_BASE64 = re.compile("(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=|[A-Za-z0-9+/]{4})")
-_CLOCK = re.compile("([0-9]{2}):([0-9]{2}):([0-9]{2})(.[0-9]+)?(z|([+-][0-9]{2}:[0-9]{2}))")
 
 
 def _must(holds: Callable[[str], object], problem: str) -> _Check:

@@ -20,6 +20,14 @@ from kplan.config.problems import FieldPath
 from kplan.config.releases import Release
 
 S = TypeVar("S", bound=msgspec.Struct)
+_STRATEGIES: Final = ("LeastAllocated", "MostAllocated", "RequestedToCapacityRatio")
+_ACTIONS: Final = ("DoNotSchedule", "ScheduleAnyway")
+_DEFAULTING: Final = ("System", "List")
+_COUNT_HINTS: Final = {
+    **dict.fromkeys(("In", "NotIn"), "add at least one value"),
+    **dict.fromkeys(("Exists", "DoesNotExist"), "remove values, or write In or NotIn"),
+    **dict.fromkeys(("Gt", "Lt"), "write one whole number, in quotes"),
+}
 
 
 class ConfigStruct(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
@@ -293,11 +301,6 @@ def default_args(name: str, release: Release) -> PluginArgs:
     return ARGS_TYPES[name]().defaulted(release)
 
 
-_STRATEGIES: Final = ("LeastAllocated", "MostAllocated", "RequestedToCapacityRatio")
-_ACTIONS: Final = ("DoNotSchedule", "ScheduleAnyway")
-_DEFAULTING: Final = ("System", "List")
-
-
 def _spread_constraint(constraint: affinity.TopologySpreadConstraint, field: FieldPath) -> None:
     if constraint.max_skew <= 0:
         field["maxSkew"].invalid(constraint.max_skew, "not in valid range (0, inf)", "write 1 or more")
@@ -360,13 +363,6 @@ def _label_requirement(requirement: affinity.NodeSelectorRequirement, field: Fie
         else:
             hint = "write a label value: letters, digits, '-', '_' and '.', at most 63"
         field.at(f"{field.path}.{name}{']' if is_nested else ''}").add(error.body, hint)
-
-
-_COUNT_HINTS: Final = {
-    **dict.fromkeys(("In", "NotIn"), "add at least one value"),
-    **dict.fromkeys(("Exists", "DoesNotExist"), "remove values, or write In or NotIn"),
-    **dict.fromkeys(("Gt", "Lt"), "write one whole number, in quotes"),
-}
 
 
 def _label_name(name: str, field: FieldPath) -> None:

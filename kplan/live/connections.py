@@ -37,6 +37,8 @@ _CHUNK_BYTES = 1 << 16  #: older versions of urllib3 unpack it whole, and gzip u
 UNREADABLE = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)
 
 _LOOKS_UP = 0.2  #: seconds after which a thread that waits looks whether a signal has come
+CONNECT_SECONDS = 10.0  #: time limit of a connection; a server that does not accept it in time counts as absent
+Pem = bytes | str  #: certificates or a key: the content itself, or the path of a file with it
 
 
 class OutOfTimeError(Exception):
@@ -134,9 +136,6 @@ def _chunks(answer: urllib3.HTTPResponse, deadline: float | None, allowances: It
             allowance.take(len(chunk))
         if deadline is not None and time.monotonic() > deadline:
             raise OutOfTimeError
-
-
-CONNECT_SECONDS = 10.0  #: time limit of a connection; a server that does not accept it in time counts as absent
 
 
 class BrokenAnswerError(UnreachableError):
@@ -251,9 +250,6 @@ def reason_of(error: BaseException) -> str:
         if any(isinstance(error, kinds) for error in visited):
             return reason
     return "it does not speak HTTP as it should"
-
-
-Pem = bytes | str  #: certificates or a key: the content itself, or the path of a file with it
 
 
 class TlsFiles(msgspec.Struct, frozen=True):

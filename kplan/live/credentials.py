@@ -34,6 +34,7 @@ from kplan.live.connections import UNREADABLE, OutOfTimeError, in_time, side_by_
 MOST_BYTES = 1 << 20  #: size of a file that a kubeconfig names: a token or a certificate
 
 NEW_HINT = "get a new kubeconfig, or give another one with --kubeconfig"
+ClusterInfo = Callable[[], dict[str, Any]]  #: returns what a plugin may know of the cluster
 
 
 class AuthProvider(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
@@ -208,9 +209,6 @@ class Credential(msgspec.Struct, frozen=True, rename="camel"):
     token: str = ""
     client_certificate_data: str = ""
     client_key_data: str = ""
-
-
-ClusterInfo = Callable[[], dict[str, Any]]  #: returns what a plugin may know of the cluster
 
 
 class _Answer(msgspec.Struct, rename="camel"):

@@ -34,6 +34,8 @@ from kplan.reading.files import SETTINGS
 S = TypeVar("S", bound=msgspec.Struct)
 
 _EXTENSION = "client.authentication.k8s.io/exec"
+_DEFAULT_PATH = "~/.kube/config"
+_POD_NAMESPACE = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
 
 class Cluster(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
@@ -99,10 +101,6 @@ class Kubeconfig(msgspec.Struct):
     clusters: dict[str, Cluster] = {}
     users: dict[str, AuthInfo] = {}
     contexts: dict[str, Context] = {}
-
-
-_DEFAULT_PATH = "~/.kube/config"
-_POD_NAMESPACE = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
 
 class Access(msgspec.Struct, frozen=True):

@@ -38,6 +38,11 @@ Rollout = Literal["auto", "always", "never"]
 _ATTRIBUTE = r"^(\w+(?:, \w+)*) : (.+(?:\n +.+)*)$"  #: a line of a docstring's Attributes, about one field or several
 _FIELD = r"    (\w+): "
 _OF_SEVERAL = r"(\w+(?:, \w+)+): (.+)"  #: a comment above several fields, which begins with their names
+YEAR: Final = 366 * 24 * 3600.0  #: in seconds
+P = ParamSpec("P")
+R = TypeVar("R")
+_WITHIN_BRACKETS = r"(\[[^\[\]]*+\])"
+_CAPITAL = r"(?<=[a-z])[A-Z]"
 
 
 class Option(msgspec.Struct, frozen=True):
@@ -107,9 +112,6 @@ def words_of(text: str) -> tuple[str, ...]:
     return tuple(word.strip() for word in text.split(",") if word.strip())
 
 
-YEAR: Final = 366 * 24 * 3600.0  #: in seconds
-
-
 def duration_of(text: str) -> float:
     """Return a duration as in kubectl (``1m30s``, ``45``) in seconds; raises UsageError for anything else."""
     stripped = text.strip()
@@ -134,12 +136,6 @@ def seconds_of(text: str, option: str) -> float:
     if seconds > YEAR:
         raise UsageError(f"{option} {text}: longer than a year", hint="give a shorter duration")
     return seconds
-
-
-P = ParamSpec("P")
-R = TypeVar("R")
-_WITHIN_BRACKETS = r"(\[[^\[\]]*+\])"
-_CAPITAL = r"(?<=[a-z])[A-Z]"
 
 
 def plain(value: Any, whose: str) -> Any:

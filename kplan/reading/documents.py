@@ -25,6 +25,7 @@ _OBJECTS = "Kubernetes objects as JSON or YAML, for example from kubectl get -o 
 #: An opening brace before an unquoted word is YAML, or a template.
 _JSON_START = rb"""\s*(\[|\{\s*(["}]|\Z))"""
 _NOT_BLANK = rb"\S"
+S = TypeVar("S", bound=msgspec.Struct)
 
 
 def read_document(source: str | Path, problems: list[Problem], *, limits: Limits, expected: str) -> Document | None:
@@ -224,9 +225,6 @@ def _json_problem(error: Exception, data: bytearray, start: int, path: str, numb
     if "trailing comma" in message:
         hint = "remove the last comma"
     return Problem(f"not valid JSON: {message}", path=path, document=number, hint=hint, line=line)
-
-
-S = TypeVar("S", bound=msgspec.Struct)
 
 
 class EntryReader:

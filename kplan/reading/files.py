@@ -26,6 +26,8 @@ from kplan.reading.positions import MAX_DEPTH
 #: Called with what is being read (a file, or the plural name of a kind), the amount read, and the total where that is
 #: known. While lists are read from a live cluster the calls come from several threads, one at a time.
 ReadProgress = Callable[[str, int, int | None], None]
+EMPTY = "the file is empty"
+_UNPACK = "unpack it into a folder, look inside, and name the folder"
 
 
 class Limits(msgspec.Struct, frozen=True):
@@ -89,9 +91,6 @@ def files_below(directory: Path, problems: list[Problem], hint_for_none: str = "
         message = "the directory holds no .json, .yaml or .yml file"
         problems.append(Problem(message, path=str(directory), hint=hint_for_none))
     return sorted(paths)
-
-
-EMPTY = "the file is empty"
 
 
 class NotObjects(Exception):  # noqa: N818 - becomes a problem of the file
@@ -236,9 +235,6 @@ class _Unpacked:
         if self._is_packed and unfolds_much:
             raise NotObjects(f"unpacks to more than {_MAX_UNFOLDING} times its size", "unpack it first and look inside")
         return part
-
-
-_UNPACK = "unpack it into a folder, look inside, and name the folder"
 
 
 def files_in_archive(path: Path, limits: Limits) -> Iterator[tuple[str, IO[bytes], int]]:

@@ -20,6 +20,8 @@ from kplan.reading.pieces import ELEMENTS, NotInPieces, Piece, list_pieces
 from kplan.reading.positions import Document, Duplicate, Source, as_builtins
 
 S = TypeVar("S", bound=msgspec.Struct)
+_WHAT_AN_OBJECT_IS = "a Kubernetes object has apiVersion, kind and metadata"
+_IF_VALUES = "of a Helm values file: helm template CHART -f FILE | kplan place -"
 
 
 class Item(msgspec.Struct, frozen=True):
@@ -329,10 +331,6 @@ def _no_object(value: Any) -> Problem:
 
 def _no_list(value: Any) -> Problem:
     return Problem(f"expected a list, got {decode.describe(value)}", hint="a list holds its objects under items: [ ]")
-
-
-_WHAT_AN_OBJECT_IS = "a Kubernetes object has apiVersion, kind and metadata"
-_IF_VALUES = "of a Helm values file: helm template CHART -f FILE | kplan place -"
 
 
 def _is_list(api_version: str, kind: str) -> bool:

@@ -23,6 +23,7 @@ MAX_DEPTH: Final = 200  #: objects are nested some ten levels deep
 Step = str | int  #: a key, or the index of a list's element
 _STEP = r"""\.?([^.\[\]$'"]+)|\[([0-9]{1,9})\]|\[('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")\]"""
 _PLAIN_KEY = r"[A-Za-z_][A-Za-z0-9_-]*"
+_ELEMENT = r"\[[0-9]+\](?=[.\[])"  #: an index that more of a path follows
 
 
 class Source(msgspec.Struct, frozen=True):
@@ -158,9 +159,6 @@ def _repeated(value: Any, steps: tuple[Step, ...]) -> Iterator[tuple[Step, ...]]
     elif isinstance(value, list):
         for index, item in enumerate(value):
             yield from _repeated(item, (*steps, index))
-
-
-_ELEMENT = r"\[[0-9]+\](?=[.\[])"  #: an index that more of a path follows
 
 
 class Document:

@@ -26,6 +26,9 @@ from kplan.reading.positions import MAX_DEPTH, Document, Duplicate, Lines, Step,
 
 _MAX_LINED = 16 << 20  #: longer documents are lists of a whole cluster; parsing them again would take too long
 
+#: How many values a document may hold with aliases expanded, beyond ten times its own values.
+_ALIAS_ALLOWANCE = 100_000
+
 
 class YamlLines:
     """The lines of a document in YAML, parsed as far as somebody asks.
@@ -236,10 +239,6 @@ def _integer(text: str) -> int | None:
         return None  # a prefix without digits
     number = -number if text[0] == "-" else number
     return number if -(1 << 63) <= number < 1 << 64 else None
-
-
-#: How many values a document may hold with aliases expanded, beyond ten times its own values.
-_ALIAS_ALLOWANCE = 100_000
 
 
 class YamlProblem(ValueError):  # noqa: N818 - it is reported as a problem of the file, with others

@@ -23,6 +23,9 @@ _ZONE = r"/zones/(?P<zone>[^/]+)/"
 _OTHER = r"[^a-z0-9]+"
 _MOST_LETTERS = 200  #: of a node's name at most so much is the group's: 253 letters are allowed in all
 
+_HANGS_AFTER = 2 * 60.0
+"""The deletion timestamp is when the grace period is over; a kubelet that works needs seconds more."""
+
 
 def cordoned(node: Node, *, is_cordoned: bool = True) -> Node:
     """Return a node cordoned or uncordoned, with or without the taint that the node lifecycle controller gives it.
@@ -86,10 +89,6 @@ def without_published(snapshot: Snapshot, gone: Iterable[Node]) -> Snapshot:
         resource_slices=tuple(one for one in snapshot.resource_slices if one.spec.node_name not in names),
         csi_nodes=tuple(one for one in snapshot.csi_nodes if one.metadata.name not in names),
     )
-
-
-_HANGS_AFTER = 2 * 60.0
-"""The deletion timestamp is when the grace period is over; a kubelet that works needs seconds more."""
 
 
 def ends_soon(pod: Pod, now: float | None) -> bool:

@@ -38,6 +38,11 @@ PRIVATE_SOURCES = frozenset({"empty_dir", "config_map", "secret", "image", "host
 STORAGE_SOURCES = tuple(name for name in Volume.__struct_fields__ if name != "name" and name not in PRIVATE_SOURCES)
 """Sources that storage plugins read."""
 
+ZONE_DELIMITER = "__"  #: separates the zones in the label of a volume that is in several
+_UNSPECIFIED = "UNSPECIFIED"
+_GCE_ZONE_PARTS = 3
+_EBS_ID = r"vol-[^/]*"
+
 
 def not_found(kind: str, name: str) -> str:
     """Return the API machinery's message for a missing object; `kind` is the lower-case singular with its group."""
@@ -79,12 +84,6 @@ def ephemeral_problem(pod: Pod, claim: PersistentVolumeClaim) -> str:
     if claim.metadata.namespace == pod.metadata.namespace and owner is not None and owner.uid == pod.metadata.uid:
         return ""
     return f"PVC {claim.metadata.key} was not created for pod {pod.metadata.key} (pod is not owner)"
-
-
-ZONE_DELIMITER = "__"  #: separates the zones in the label of a volume that is in several
-_UNSPECIFIED = "UNSPECIFIED"
-_GCE_ZONE_PARTS = 3
-_EBS_ID = r"vol-[^/]*"
 
 
 class TranslationError(ValueError):

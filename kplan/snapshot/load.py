@@ -47,6 +47,12 @@ _NO_NODES_HINT = (
     " nodes,pods,namespaces,services,rs,sts,rc,pdb,pc,pv,pvc,sc,csinodes"
 )
 
+_WHOLE = frozenset({*POD_MAKERS, "ControllerRevision", "Service"} - {"CronJob"})
+"""Kinds whose objects a snapshot holds with all fields while it is in memory."""
+
+_OWN_HEAD = rb"""(?s)(?=.*?\bkplan/v1\b).*?\bkind["']?\s*:\s*["']?Snapshot\b"""
+_HEAD_BYTES = 4096
+
 
 def load_snapshot(
     source: str | Path | Iterable[Mapping[str, Any] | msgspec.Struct],
@@ -135,10 +141,6 @@ def load_objects(source: str | Path | Mapping[str, Any] | Iterable[Mapping[str, 
         for index, obj in enumerate([source] if isinstance(source, Mapping) else source):
             loader.take_mapping(dict(obj), f"$[{index}]")
     return LoadedObjects(loader.builder.objects(), loader.whole)
-
-
-_WHOLE = frozenset({*POD_MAKERS, "ControllerRevision", "Service"} - {"CronJob"})
-"""Kinds whose objects a snapshot holds with all fields while it is in memory."""
 
 
 class _Loader:
@@ -320,10 +322,6 @@ def decode_pod(obj: Pod | Mapping[str, Any]) -> Pod:
         raise ManifestError(problems)
     completed: Pod = complete(pod, kind)
     return completed
-
-
-_OWN_HEAD = rb"""(?s)(?=.*?\bkplan/v1\b).*?\bkind["']?\s*:\s*["']?Snapshot\b"""
-_HEAD_BYTES = 4096
 
 
 def snapshots_of(directory: Path) -> list[str]:

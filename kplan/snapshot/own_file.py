@@ -57,6 +57,18 @@ DECIDING_ANNOTATIONS = frozenset(
 _IDLE_POD_CONDITIONS = frozenset({"ContainersReady", "Initialized", "PodReadyToStartContainers"})
 
 _N_SOURCES = len(Volume.__struct_fields__) - 1
+_CALL = r'failed to call webhook: \w+ "[^"]*": '
+_REFUSAL = (
+    r"""failed calling webhook "|admission webhook "[^"]+" denied the request|ValidatingAdmissionPolicy '[^']+' with """
+)
+LONGEST_MESSAGE = 240  #: characters that are kept, and told, of what a server or a kubelet says
+API_VERSION = "kplan/v1"
+KIND = "Snapshot"
+FORMAT_VERSION = "1.1"
+_JSON = ".json"
+_YAML = (".yaml", ".yml")
+_GZIP = ".gz"
+_GZIP_LEVEL = 6  #: files are little larger than with the highest level, and several times quicker to write
 
 
 def lean(obj: S) -> S:
@@ -159,13 +171,6 @@ def _lean_workload_status(status: Any) -> Any:
     return replace(status, conditions=lean_conditions)
 
 
-_CALL = r'failed to call webhook: \w+ "[^"]*": '
-_REFUSAL = (
-    r"""failed calling webhook "|admission webhook "[^"]+" denied the request|ValidatingAdmissionPolicy '[^']+' with """
-)
-LONGEST_MESSAGE = 240  #: characters that are kept, and told, of what a server or a kubelet says
-
-
 def refusal_by_others(message: str) -> str:
     """Return what the API server says about a webhook or a policy that refuses pods; empty for any other message."""
     match = re.search(_REFUSAL, message)
@@ -224,11 +229,6 @@ def _lean_node_condition(condition: core.NodeCondition) -> core.NodeCondition:
     if condition.status == "True":
         return replace(condition, reason="", message="")
     return replace(condition, message=condition.message[:LONGEST_MESSAGE])
-
-
-API_VERSION = "kplan/v1"
-KIND = "Snapshot"
-FORMAT_VERSION = "1.1"
 
 
 class ChangeEntry(KubeStruct, frozen=True):
@@ -307,13 +307,6 @@ def read_metadata(metadata: SnapshotMetadata) -> Snapshot:
             if word == entry.change
         ),
     )
-
-
-_JSON = ".json"
-_YAML = (".yaml", ".yml")
-_GZIP = ".gz"
-
-_GZIP_LEVEL = 6  #: files are little larger than with the highest level, and several times quicker to write
 
 
 def save_snapshot(snapshot: Snapshot, path: str | Path) -> int:

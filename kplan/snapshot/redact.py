@@ -56,6 +56,8 @@ KEPT = (
 _KEPT_WARNING = "InconsistentList"
 
 _SOURCE = "redacted"  #: the source of a redacted snapshot
+_LABEL = re.compile(r"(?P<key>[^=]*)=(?P<value>[^=]*)(?P<rest>)")
+_TAINT = re.compile(r"(?P<key>[^=:]*)=(?P<value>[^=:]*)(?P<rest>:[A-Za-z]+)")
 
 
 def _words(text: str) -> frozenset[str]:
@@ -135,10 +137,6 @@ def _address(_words: Words, address: str) -> str:
 
 def _revision(words: Words, revision: str) -> str:
     return words.value(REVISION_HASH, revision) if revision else ""
-
-
-_LABEL = re.compile(r"(?P<key>[^=]*)=(?P<value>[^=]*)(?P<rest>)")
-_TAINT = re.compile(r"(?P<key>[^=:]*)=(?P<value>[^=:]*)(?P<rest>:[A-Za-z]+)")
 
 
 def _pairs(words: Words, text: str, form: re.Pattern[str]) -> str:

@@ -22,6 +22,8 @@ V = TypeVar("V")
 HEAP: Final = "heap"
 """Between equal best nodes: the first one that the heap of nodes and scores yields, without a draw."""
 EVEN: Final = "even"  #: between equal best nodes: each is as likely as the others
+_TRUE: Final = frozenset({"1", "t", "T", "true", "TRUE", "True"})
+_FALSE: Final = frozenset({"0", "f", "F", "false", "FALSE", "False"})
 
 
 class Gate(msgspec.Struct, frozen=True):
@@ -192,10 +194,6 @@ class Release(msgspec.Struct, frozen=True, eq=False, dict=True):
 
 def _changed(old: Mapping[str, V], changes: Mapping[str, V | None]) -> dict[str, V]:
     return {key: value for key, value in {**old, **changes}.items() if value is not None}
-
-
-_TRUE: Final = frozenset({"1", "t", "T", "true", "TRUE", "True"})
-_FALSE: Final = frozenset({"0", "f", "F", "false", "FALSE", "False"})
 
 
 def parse_gates(text: str) -> dict[str, bool]:
