@@ -20,12 +20,11 @@ from kplan.admission.limits import QuotaLedger, Refusal, Rejection
 from kplan.admission.podsecurity import enforced
 from kplan.admission.stored import Stage, WholeTemplate
 from kplan.api.affinity import NO_EXECUTE, Toleration
-from kplan.api.core import PersistentVolumeClaim, Pod, ServiceAccount, parsed
+from kplan.api.core import PersistentVolumeClaim, Pod, ServiceAccount
 from kplan.api.field_errors import quoted
 from kplan.api.labels import NOT_READY, REGION, UNREACHABLE, ZONE
-from kplan.api.meta import ResourceList
 from kplan.api.names import object_name
-from kplan.api.quantity import milli_value
+from kplan.api.quantity import milli_value, nanos_of
 from kplan.api.scheduling import RuntimeClass, Scheduling
 from kplan.facts import RefusedPods
 from kplan.rules.resources import EPHEMERAL_STORAGE, MEMORY
@@ -257,7 +256,7 @@ def apply_runtime_class(pod: Pod, snapshot: Snapshot, warnings: list[Warning]) -
         return pod
     if runtime_class.overhead is not None:
         overhead = runtime_class.overhead.pod_fixed
-        if pod.spec.overhead and _exact(pod.spec.overhead) != _exact(overhead):
+        if pod.spec.overhead and nanos_of(pod.spec.overhead) != nanos_of(overhead):
             raise Rejection("pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead")
         pod = replace(pod, spec=replace(pod.spec, overhead=overhead))
     return _schedule(pod, runtime_class.scheduling) if runtime_class.scheduling else pod
@@ -278,29 +277,15 @@ def _schedule(pod: Pod, scheduling: Scheduling) -> Pod:
         if own != value:
             what = f"runtimeClass.scheduling.nodeSelector[{key}] = {value}; pod.spec.nodeSelector[{key}] = {own}"
             raise Rejection(f"conflict: {what}")
-    spec = replace(
-        pod.spec,
-        node_selector={**pod.spec.node_selector, **scheduling.node_selector},
-        tolerations=merge_tolerations(pod.spec.tolerations, scheduling.tolerations),
-    )
-    return replace(pod, spec=spec)
-
-
-def _exact(amounts: ResourceList) -> dict[str, int]:
-    return {name: amount.nanos for name, amount in parsed(amounts).items()}
-
-
-def merge_tolerations(first: Sequence[Toleration], second: Sequence[Toleration]) -> tuple[Toleration, ...]:
-    """Return both without those that another one covers (upstream pkg/util/tolerations MergeTolerations)."""
-    everything = (*first, *second)
+    # Without tolerations that another one covers (upstream pkg/util/tolerations MergeTolerations).
+    everything = (*pod.spec.tolerations, *scheduling.tolerations)
     merged: list[Toleration] = []
     for index, toleration in enumerate(everything):
-        is_covered = any(_covers(existing, toleration) for existing in merged) or any(
-            later != toleration and _covers(later, toleration) for later in everything[index + 1 :]
-        )
-        if not is_covered:
+        later = (other for other in everything[index + 1 :] if other != toleration)
+        if not any(_covers(other, toleration) for other in (*merged, *later)):
             merged.append(toleration)
-    return tuple(merged)
+    selector = {**pod.spec.node_selector, **scheduling.node_selector}
+    return replace(pod, spec=replace(pod.spec, node_selector=selector, tolerations=tuple(merged)))
 
 
 def _covers(wide: Toleration, narrow: Toleration) -> bool:

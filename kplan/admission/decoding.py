@@ -20,6 +20,22 @@ import msgspec
 from kplan.api.kinds import split_api_version
 from kplan.api.quantity import MAX_INT64, InvalidQuantity, stored
 
+_WORKLOADS: Final = ("Deployment", "StatefulSet", "DaemonSet", "CronJob")
+_GO = {
+    "b": "bool",
+    "i": "int32",
+    "l": "int64",
+    "n": "float64",
+    "q": "resource.Quantity",
+    "x": "intstr.IntOrString",
+    "t": "v1.Time",
+    "y": "[]uint8",
+    "o": "runtime.RawExtension",
+}
+
+_VERSION = r"V\d+(?:(?:alpha|beta)\d+)?"
+_INT32 = 2**31
+
 
 class ApiKind(msgspec.Struct, frozen=True):
     """A kind that can be created: its struct, its resource (the plural in URLs), and whether it is namespaced."""
@@ -125,9 +141,6 @@ def emptiness() -> Emptiness:
     return Emptiness(frozenset(pointers - others - maps), frozenset(maps))
 
 
-_WORKLOADS: Final = ("Deployment", "StatefulSet", "DaemonSet", "CronJob")
-
-
 def _field(code: str) -> Field:
     kind = code.lstrip("[{")
     outer = code[: len(code) - len(kind)]
@@ -143,21 +156,6 @@ def go_type(field: Field, text: str = "string") -> str:
     if field.kind == "s":
         return text
     return _GO.get(field.kind) or f"{_version(field.kind)}.{go_name(field.kind)}"
-
-
-_GO = {
-    "b": "bool",
-    "i": "int32",
-    "l": "int64",
-    "n": "float64",
-    "q": "resource.Quantity",
-    "x": "intstr.IntOrString",
-    "t": "v1.Time",
-    "y": "[]uint8",
-    "o": "runtime.RawExtension",
-}
-
-_VERSION = r"V\d+(?:(?:alpha|beta)\d+)?"
 
 
 def go_name(struct: str) -> str:
@@ -205,9 +203,6 @@ def time_problem(text: str) -> str:
     is_leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
     longest = 29 if month == 2 and is_leap else (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)[month - 1]
     return "" if 1 <= day <= longest else f"{start}: day out of range"
-
-
-_INT32 = 2**31
 
 
 class Fault(msgspec.Struct, frozen=True):

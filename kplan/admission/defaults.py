@@ -20,6 +20,14 @@ from kplan.api.core import plain_totals
 from kplan.api.labels import CONTROLLER_UID, job_labels
 from kplan.snapshot.defaults import pod_level_amounts, round_up
 
+_DATA_SOURCES = (("PersistentVolumeClaim", ""), ("VolumeSnapshot", "snapshot.storage.k8s.io"))
+"""Kinds and groups that ``dataSource`` supports; any other is dropped silently."""
+
+_BACKOFF = 6
+_MOST_BACKOFF = 2**31 - 1  # as good as no limit: each index has its own (upstream math.MaxInt32)
+_UIDS = uuid.UUID("6b706c61-6e00-5000-8000-000000000000")
+"""Namespace of the generated uids: an object always has the same uid."""
+
 try:
     from _sha1 import sha1  # type: ignore[import-not-found] # Python's own, where it has one
 except ImportError:
@@ -203,16 +211,6 @@ def settle_data_source(spec: Object) -> Object:
     elif reference is not None and source is None:
         spec["dataSource"] = {key: value for key, value in reference.items() if key != "namespace"}
     return spec
-
-
-_DATA_SOURCES = (("PersistentVolumeClaim", ""), ("VolumeSnapshot", "snapshot.storage.k8s.io"))
-"""Kinds and groups that ``dataSource`` supports; any other is dropped silently."""
-
-
-_BACKOFF = 6
-_MOST_BACKOFF = 2**31 - 1  # as good as no limit: each index has its own (upstream math.MaxInt32)
-_UIDS = uuid.UUID("6b706c61-6e00-5000-8000-000000000000")
-"""Namespace of the generated uids: an object always has the same uid."""
 
 
 def default_workload(obj: Object, kind: str) -> Object:

@@ -31,6 +31,24 @@ from kplan.facts import LimitChange, QuotaRaise, QuotaUse, RefusedPods
 from kplan.rules.resources import COMPUTE, CPU, MEMORY, QUOTA_COMPUTE, QUOTA_PREFIX, is_native, stored_totals
 from kplan.snapshot.model import Snapshot
 
+Usage = dict[str, Quantity]
+Measured = core.Pod | core.PersistentVolumeClaim | core.Service | ResourceClaim
+"""An object whose fields say what it uses; objects of other kinds count by their number alone."""
+
+Amounts = Mapping[str, Quantity]
+_BY_LIMIT_RANGER = "LimitRanger plugin set: "
+_POD_LEVEL = (CPU, MEMORY)
+_ZERO, _ONE = Quantity(0), Quantity(10**9)
+_OBJECT_ALONE: Usage = {"count/pods": _ONE}
+_OF_CLASS = ".storageclass.storage.k8s.io/"
+_FOR_EXTENDED_RESOURCE = "resource.kubernetes.io/extended-resource-claim"
+_DEVICES_OF_CLASS = ".deviceclass.resource.k8s.io/devices"
+_POD_RESOURCES = QUOTA_COMPUTE | {"count/pods", "pods"}
+#: Core kinds whose number a quota can name without ``count/``, and that are not measured.
+_COUNTED = frozenset({"replicationcontrollers", "resourcequotas", "secrets", "configmaps"})
+#: A quota over one of these requires a value in every container.
+_MUST_STATE = frozenset({"cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory"})
+
 
 class Rejection(Exception):  # noqa: N818 - a verdict, not an error; it never leaves admission
     """A pod that an admission plugin forbids; the message is the plugin's, and `because` has the facts behind it."""
@@ -56,12 +74,6 @@ class Refusal(Rejection):
         """Return the message alone."""
         del group, resource, name
         return str(self)
-
-
-_POD_LEVEL = (CPU, MEMORY)
-_ZERO = Quantity(0)
-
-Amounts = Mapping[str, Quantity]
 
 
 def apply_defaults(pod: core.Pod, limit_range: core.LimitRange) -> core.Pod:
@@ -98,9 +110,6 @@ def _with_defaults(
         resources = replace(own, requests={**requests, **own.requests}, limits={**limits, **own.limits})
         changed.append(replace(container, resources=resources))
     return tuple(changed)
-
-
-_BY_LIMIT_RANGER = "LimitRanger plugin set: "
 
 
 def defaulted(pod: core.Pod) -> set[str]:
@@ -184,21 +193,6 @@ def _comparable(*amounts: Quantity) -> list[int]:
     if all(amount.value() <= MAX_MILLI_VALUE for amount in amounts):
         return [amount.milli_value() for amount in amounts]
     return [amount.value() for amount in amounts]
-
-
-Usage = dict[str, Quantity]
-Measured = core.Pod | core.PersistentVolumeClaim | core.Service | ResourceClaim
-"""An object whose fields say what it uses; objects of other kinds count by their number alone."""
-
-_ONE = Quantity(10**9)
-_OF_CLASS = ".storageclass.storage.k8s.io/"
-_FOR_EXTENDED_RESOURCE = "resource.kubernetes.io/extended-resource-claim"
-_DEVICES_OF_CLASS = ".deviceclass.resource.k8s.io/devices"
-_POD_RESOURCES = QUOTA_COMPUTE | {"count/pods", "pods"}
-#: Core kinds whose number a quota can name without ``count/``, and that are not measured.
-_COUNTED = frozenset({"replicationcontrollers", "resourcequotas", "secrets", "configmaps"})
-#: A quota over one of these requires a value in every container.
-_MUST_STATE = frozenset({"cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory"})
 
 
 class QuotaLedger:
@@ -301,25 +295,20 @@ def with_usage(after: Snapshot, before: Snapshot) -> Snapshot:
     if not after.resource_quotas:
         return after
     known = {id(quota) for quota in before.resource_quotas}
-    quotas = tuple(
-        _recounted(quota, before, after) if id(quota) in known and quota.status.hard else quota
-        for quota in after.resource_quotas
-    )
-    return replace(after, resource_quotas=quotas)
-
-
-def _recounted(quota: core.ResourceQuota, before: Snapshot, after: Snapshot) -> core.ResourceQuota:
-    hard = core.parsed(quota.status.hard)
-    old, new = (_measure(quota, hard, there, there.device_classes) for there in (before, after))
-    used = dict(quota.status.used)
-    for name in used.keys() & new.keys():
-        if old[name].nanos != new[name].nanos:
-            amount = parse(used[name]).plus(new[name]).minus(old[name])
-            used[name] = str(Quantity(max(amount.nanos, 0), amount.format))
-    return replace(quota, status=replace(quota.status, used=used)) if used != quota.status.used else quota
-
-
-_OBJECT_ALONE: Usage = {"count/pods": _ONE}
+    quotas = []
+    for quota in after.resource_quotas:
+        if id(quota) not in known or not quota.status.hard:
+            quotas.append(quota)
+            continue
+        hard = core.parsed(quota.status.hard)
+        old, new = (_measure(quota, hard, there, there.device_classes) for there in (before, after))
+        used = dict(quota.status.used)
+        for name in used.keys() & new.keys():
+            if old[name].nanos != new[name].nanos:
+                amount = parse(used[name]).plus(new[name]).minus(old[name])
+                used[name] = str(Quantity(max(amount.nanos, 0), amount.format))
+        quotas.append(replace(quota, status=replace(quota.status, used=used)))
+    return replace(after, resource_quotas=tuple(quotas))
 
 
 def _object_usage(group: str, resource: str) -> Usage:

@@ -36,6 +36,12 @@ _VOLUMES = frozenset(
     | {"secret"}
 )
 
+_HOSTS = tuple(
+    f"{handler}.{action}.host"
+    for handler in ("livenessProbe", "readinessProbe", "startupProbe", "lifecycle.postStart", "lifecycle.preStop")
+    for action in ("httpGet", "tcpSocket")
+)
+
 
 class WholePod:
     """A whole pod, with what checks read of it."""
@@ -150,13 +156,6 @@ def _host_ports(pod: WholePod) -> str:
     )
     use = f"{_use(names)} {_plural('hostPort', ports)}"
     return f"{_containers(names)} {use} {', '.join(ports)}" if names else ""
-
-
-_HOSTS = tuple(
-    f"{handler}.{action}.host"
-    for handler in ("livenessProbe", "readinessProbe", "startupProbe", "lifecycle.postStart", "lifecycle.preStop")
-    for action in ("httpGet", "tcpSocket")
-)
 
 
 def _host_probes(pod: WholePod) -> str:

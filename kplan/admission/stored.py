@@ -46,6 +46,23 @@ _SECRETS = (
 """The paths of the names of secrets in the spec of a pod (upstream VisitPodSecretNames)."""
 
 _TYPES = {"unconfined": "Unconfined", "runtime/default": "RuntimeDefault"}
+_TEMPLATE_METADATA = ("labels", "annotations", "finalizers")  #: template metadata that controllers copy into their pods
+
+_JOB_FINALIZER = "batch.kubernetes.io/job-tracking"
+_JOB_INDEX_VARIABLE = "JOB_COMPLETION_INDEX"
+_OBSOLETE = frozenset(
+    f"pod.{stage}.kubernetes.io/{what}"
+    for stage in ("alpha", "beta")
+    for what in ("init-containers", "init-container-statuses")
+)
+"""Annotations that the API server drops, as fields have replaced them."""
+
+_LIMIT_RANGER = "kubernetes.io/limit-ranger"
+_TERM_PATHS = tuple(
+    f"affinity.{kind}.{terms}"
+    for kind in ("podAffinity", "podAntiAffinity")
+    for terms in (REQUIRED, "preferredDuringSchedulingIgnoredDuringExecution.podAffinityTerm")
+)
 
 
 def add_service_account(pod: Object, account: ServiceAccount) -> None:
@@ -72,7 +89,11 @@ def add_service_account(pod: Object, account: ServiceAccount) -> None:
     volumes = spec.setdefault("volumes", [])
     names = (volume.get("name", "") for volume in volumes)
     present = next((name for name in names if name.startswith(_ACCOUNT_VOLUME)), "")
-    name = present or f"{_ACCOUNT_VOLUME}{_suffix(pod['metadata'])}"
+    metadata, n_letters = pod["metadata"], len(GENERATED_LETTERS)
+    number = zlib.crc32(f"{metadata.get('namespace', '')}/{metadata.get('name', '')}".encode())
+    # The API server takes random letters.
+    suffix = in_letters(bytes(number // n_letters**place % n_letters for place in range(5)))
+    name = present or f"{_ACCOUNT_VOLUME}{suffix}"
     for container in without:
         mount = {"name": name, "readOnly": True, "mountPath": _PATH}
         container.setdefault("volumeMounts", []).append(mount)
@@ -84,34 +105,7 @@ def add_service_account(pod: Object, account: ServiceAccount) -> None:
         {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
         {"downwardAPI": {"items": [own_namespace]}},
     ]
-    projected = {"sources": sources, "defaultMode": _FILE_MODE}
-    volumes.append({"name": name, "projected": projected})
-
-
-def _suffix(metadata: Object) -> str:
-    """Return five characters in place of the API server's random ones."""
-    number = zlib.crc32(f"{metadata.get('namespace', '')}/{metadata.get('name', '')}".encode())
-    base = len(GENERATED_LETTERS)
-    return in_letters(bytes(number // base**place % base for place in range(5)))
-
-
-_TEMPLATE_METADATA = ("labels", "annotations", "finalizers")  #: template metadata that controllers copy into their pods
-
-_JOB_FINALIZER = "batch.kubernetes.io/job-tracking"
-_JOB_INDEX_VARIABLE = "JOB_COMPLETION_INDEX"
-_OBSOLETE = frozenset(
-    f"pod.{stage}.kubernetes.io/{what}"
-    for stage in ("alpha", "beta")
-    for what in ("init-containers", "init-container-statuses")
-)
-"""Annotations that the API server drops, as fields have replaced them."""
-
-_LIMIT_RANGER = "kubernetes.io/limit-ranger"
-_TERM_PATHS = tuple(
-    f"affinity.{kind}.{terms}"
-    for kind in ("podAffinity", "podAntiAffinity")
-    for terms in (REQUIRED, "preferredDuringSchedulingIgnoredDuringExecution.podAffinityTerm")
-)
+    volumes.append({"name": name, "projected": {"sources": sources, "defaultMode": _FILE_MODE}})
 
 
 class FilledField(Document, frozen=True):

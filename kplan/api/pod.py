@@ -8,6 +8,12 @@ from kplan.api.affinity import Affinity, Toleration, TopologySpreadConstraint
 from kplan.api.meta import ApiObject, Condition, Int32, Int64, KubeStruct, PlainMeta, ResourceList
 from kplan.api.storage import Volume
 
+NO_FORMAT = "exec format error"  #: what Linux says of a program for machines of another architecture
+_LONGEST_FAILURE, _LONGEST_PART = 90, 300
+_OF_KUBERNETES = ("batch.kubernetes.io/job-tracking", "foregroundDeletion", "orphan")
+ENDED = ("Succeeded", "Failed")  #: phases of pods that hold no room any more
+SCHEDULED = "PodScheduled"  #: the condition by which the scheduler tells whether a pod has a node
+
 
 class ContainerPort(KubeStruct, frozen=True):
     """A port of a container; only a `host_port` other than 0 uses a port of the node."""
@@ -149,10 +155,6 @@ class ContainerStateTerminated(KubeStruct, frozen=True):
         return NO_FORMAT if NO_FORMAT in self.message else ""
 
 
-NO_FORMAT = "exec format error"  #: what Linux says of a program for machines of another architecture
-_LONGEST_FAILURE, _LONGEST_PART = 90, 300
-
-
 def _innermost(message: str) -> str:
     """Return the end of an error of Go, in which each error stands behind the one that wraps it."""
     *outer, inner = " ".join(message.split()).removesuffix(": unknown").split(": ")
@@ -233,9 +235,6 @@ class PodAnnotations(KubeStruct, frozen=True):
     do_not_disrupt: str | None = field(default=None, name="karpenter.sh/do-not-disrupt")
 
 
-_OF_KUBERNETES = ("batch.kubernetes.io/job-tracking", "foregroundDeletion", "orphan")
-
-
 class PodMeta(PlainMeta, frozen=True):
     """Metadata of a pod."""
 
@@ -247,10 +246,6 @@ class PodMeta(PlainMeta, frozen=True):
     def held_by(self) -> tuple[str, ...]:
         """The finalizers that no controller of Kubernetes takes away: whoever set them has to."""
         return tuple(name for name in self.finalizers if name not in _OF_KUBERNETES)
-
-
-ENDED = ("Succeeded", "Failed")  #: phases of pods that hold no room any more
-SCHEDULED = "PodScheduled"  #: the condition by which the scheduler tells whether a pod has a node
 
 
 class PodStatus(KubeStruct, frozen=True):

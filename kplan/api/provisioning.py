@@ -11,7 +11,6 @@ HASH = f"{GROUP}/nodepool-hash"
 HASH_VERSION = f"{GROUP}/nodepool-hash-version"
 NEVER = "Never"  #: the duration that ends never
 
-
 DRIFTED, EMPTY, UNDERUTILIZED = REASONS = ("Drifted", "Empty", "Underutilized")
 """Why an autoscaler removes a node."""
 REQUIREMENT_OPERATORS = ("DoesNotExist", "Exists", "Gt", "Gte", "In", "Lt", "Lte", "NotIn")

@@ -17,7 +17,6 @@ _WHOLE_SECONDS = len("2026-03-01T10:00:00Z")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
-
 EPOCH = "1970-01-01T00:00:00Z"
 """Stands for times that are not known."""
 

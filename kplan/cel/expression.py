@@ -197,7 +197,6 @@ _NOT_EVALUATED = {"cel.@mapInsert"}
 #: Functions with literal arguments that are checked, and the expression that checks them.
 _LITERALS = {"matches": "''.matches(literal)", "duration": "duration(literal)", "timestamp": "timestamp(literal)"}
 
-
 _CLAUSES = {
     "s": (
         r"string|bool|bytes|u?int|double|null.*|.*(timestamp|Timestamp|duration|Duration)|(list|map|type)\b.*",

@@ -291,7 +291,6 @@ KUBERNETES_FUNCTIONS: dict[str, Callable[..., Value]] = {
     "kubernetes.NamedFormat.validate(string): optional_type<list<string>>": _validate,
 }
 
-
 MAX_ELEMENTS = 1000  #: how many elements a list may have that an expression creates, by a range or from another list
 #: How long a text may be that is joined from others. An API server limits the cost of all steps together instead.
 _MAX_TEXT = 65_536
@@ -490,7 +489,11 @@ def environment_config(*, lists: bool) -> str:
     functions: dict[str, list[_Overload]] = {}
     known = (text for text in (*_COMPUTED, *_OF_THE_LIBRARY) if lists or text != _FOR_LISTS)
     signatures = map(_Signature.read, known)
-    for name, overload in chain(*(signature.overloads() for signature in signatures), _comparisons()):
+    # Numbers of different types compare, too: an option that Kubernetes enables.
+    pairs = [*zip(_COMPARABLE, _COMPARABLE, strict=True), *permutations(_NUMBERS, 2)]
+    operators = product(("_<_", "_<=_", "_>_", "_>=_"), pairs)
+    comparisons = ((operator, _overload(pair, "bool")) for operator, pair in operators)
+    for name, overload in chain(*(signature.overloads() for signature in signatures), comparisons):
         overloads = functions.setdefault(name, [])
         overloads.append({"id": f"{name}_{len(overloads)}", **overload})
     shapes = {**DEVICE_FIELDS, "attributes": _WITH_LISTS} if lists else DEVICE_FIELDS
@@ -508,10 +511,3 @@ def environment_config(*, lists: bool) -> str:
 def _overload(parameters: Iterable[str], result: str, receiver: str | None = None) -> _Overload:
     overload: _Overload = {"args": [{"type": shape} for shape in parameters], "return": {"type": result}}
     return overload if receiver is None else {**overload, "target": {"type": receiver}}
-
-
-def _comparisons() -> Iterator[tuple[str, _Overload]]:
-    """Yield CEL's comparisons, with those of numbers of different types, an option that Kubernetes enables."""
-    pairs = [*zip(_COMPARABLE, _COMPARABLE, strict=True), *permutations(_NUMBERS, 2)]
-    for operator, pair in product(("_<_", "_<=_", "_>_", "_>=_"), pairs):
-        yield operator, _overload(pair, "bool")

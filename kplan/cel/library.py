@@ -111,20 +111,14 @@ def _from_cel(result: Any) -> Value:
         case "LIST":
             return [_from_cel(item) for item in result.value()]
         case "MAP":
-            return _map({key: _from_cel(item) for key, item in result.value().items()})
+            entries = {key: _from_cel(item) for key, item in result.value().items()}
+            name, text = next(iter(entries.items()), ("", None))
+            return _FROM_TEXT[name](text) if len(entries) == 1 and name in _FROM_TEXT else entries
         case "NULL":
             return None  # the library's None lacks a reference count
         case "ERROR":
             raise _translate(result.value())
     raise UnsupportedError(f"a value of type {kind.lower()} cannot be evaluated")
-
-
-def _map(entries: dict[Value, Value]) -> Value:
-    if len(entries) == 1:
-        ((kind, text),) = entries.items()
-        if kind in _FROM_TEXT:
-            return _FROM_TEXT[kind](text)
-    return entries
 
 
 _STATUS = re.compile(r"^[A-Z_]+: | \[[A-Z_]+\]$")

@@ -191,8 +191,10 @@ class Pieces:
 
     def _native(self, node: Node) -> Node:
         """Return what the library evaluates, where its answer would be another than cel-go's with changes."""
-        if node.kind == "method" and node.name in {"or", "orValue"} and self._is_attribute(node.parts[0]):
-            return self._rewrite(node.parts[0])  # it is no optional, and counts as it is
+        if node.kind == "method" and node.name in {"or", "orValue"}:
+            kind = self._type(node.parts[0])  # where attributes may be lists, other values may have their type
+            if kind == "any" or (kind == "dyn" and self._device_read(node.parts[0]) is not None):
+                return self._rewrite(node.parts[0])  # an attribute: it is no optional, and counts as it is
         parts = [self._rewrite(part) for part in node.parts]
         if node.name == "substring" and len(parts) == 3:
             parts[0] = call("_+_", parts[0], _SPACE)  # the library takes no range that ends where the text does
@@ -204,10 +206,6 @@ class Pieces:
             position = call("_?_:_", call("_<=_", call("size", text), start), _NOWHERE, native)
             return call("_?_:_", call("_==_", part, _EMPTY), start, position)
         return native
-
-    def _is_attribute(self, node: Node) -> bool:
-        kind = self._type(node)  # where attributes may be lists, other values may have their type
-        return kind == "any" or (kind == "dyn" and self._device_read(node) is not None)
 
     def _to_compare(self, node: Node) -> tuple[Node, ...]:
         """Return the operands to look at where a version or an amount may be held equal to what is none: an error.
@@ -269,7 +267,10 @@ class Pieces:
     def _device_read(self, node: Node) -> Node | None:
         """Return what replaces a node that reads the device; None for other nodes."""
         if node.kind == "name":
-            return self._field(node.name)
+            is_field = node.name.startswith("device.")
+            if node.name == "device" or (is_field and node.name.removeprefix("device.") not in DEVICE_FIELDS):
+                raise UnsupportedError("the device as a value cannot be evaluated")
+            return self._read_variable("field", node.name) if is_field else None
         key, is_optional = _key(node)
         if key is None:
             return None
@@ -283,11 +284,6 @@ class Pieces:
         if is_optional:
             return Node(0, "method", "first", (self._read_variable("optional", field, domain, key),))
         return self._read_variable("has" if node.kind == "has" else "value", field, domain, key)
-
-    def _field(self, identifier: str) -> Node | None:
-        if identifier == "device" or (identifier.startswith("device.") and identifier[7:] not in DEVICE_FIELDS):
-            raise UnsupportedError("the device as a value cannot be evaluated")
-        return self._read_variable("field", identifier) if identifier.startswith("device.") else None
 
     def _domain(self, field: str, key: str | Node, kind: str, *, is_optional: bool) -> Node:
         if kind == "has":

@@ -21,7 +21,6 @@ _LOOP_VARIABLES = (1, 8, 3)
 _PRIMITIVES = ("", "bool", "int", "uint", "double", "string", "bytes")
 _WELL_KNOWN = ("", "any", "timestamp", "duration")
 
-
 Constant = None | bool | int | float | str | bytes  #: the value of a literal in Python
 
 

@@ -36,6 +36,9 @@ from kplan.reading.files import SETTINGS
 from kplan.rules.resources import is_extended
 from kplan.snapshot.defaults import DEFAULT_SCHEDULER_NAME
 
+_EXPECTED = "a KubeSchedulerConfiguration; begin with: apiVersion: kubescheduler.config.k8s.io/v1"
+Source = str | os.PathLike[str] | dict[str, object] | None
+
 
 def validate_configuration(wire: model.KubeSchedulerConfiguration, field: FieldPath) -> None:
     if wire.client_connection.burst < 0:
@@ -206,9 +209,6 @@ def _ignore_extender_resources(
     return tuple(changed) if ignored else profiles
 
 
-_EXPECTED = "a KubeSchedulerConfiguration; begin with: apiVersion: kubescheduler.config.k8s.io/v1"
-
-
 def read_file(path: str, release: Release | None = None) -> Problems:
     """Read the first document of a file, or of standard input for `-`; raises ConfigError where there is none."""
     unread: list[Problem] = []
@@ -227,9 +227,6 @@ def read_file(path: str, release: Release | None = None) -> Problems:
         at = FieldPath(problems, repeated.path.removeprefix("$").removeprefix("."))
         at.add(f"duplicate field {shown(at.path)}", "keep one of the two")
     return problems
-
-
-Source = str | os.PathLike[str] | dict[str, object] | None
 
 
 @checked_by(PlannerSettings, "load_scheduler_config")

@@ -36,6 +36,14 @@ MOST_BYTES = 1 << 20  #: size of a file that a kubeconfig names: a token or a ce
 NEW_HINT = "get a new kubeconfig, or give another one with --kubeconfig"
 ClusterInfo = Callable[[], dict[str, Any]]  #: returns what a plugin may know of the cluster
 
+#: Time limits of a plugin in seconds; a plugin that asks the user has longer.
+LIMIT_SECONDS = 60.0
+INTERACTIVE_LIMIT_SECONDS = 300.0
+
+_MOST_OUTPUT = 1 << 20  # bytes; a credential has some kilobytes
+_MOST_QUOTED = 500  # characters of what a plugin says, the last ones, which tell why it ends
+_API_VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
+
 
 class AuthProvider(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
     """A provider of tokens that was formerly built into kubectl."""
@@ -192,15 +200,6 @@ def _texts(value: object) -> Iterable[str]:
     elif isinstance(value, list | tuple):
         for item in value:
             yield from _texts(item)
-
-
-#: Time limits of a plugin in seconds; a plugin that asks the user has longer.
-LIMIT_SECONDS = 60.0
-INTERACTIVE_LIMIT_SECONDS = 300.0
-
-_MOST_OUTPUT = 1 << 20  # bytes; a credential has some kilobytes
-_MOST_QUOTED = 500  # characters of what a plugin says, the last ones, which tell why it ends
-_API_VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
 
 
 class Credential(msgspec.Struct, frozen=True, rename="camel"):

@@ -32,6 +32,13 @@ _USER_AGENT = "kplan (read-only)"
 
 #: The hint for an answer that no API server sends.
 NO_SERVER_HINT = "is the server address in the kubeconfig that of a Kubernetes API server?"
+MAX_ATTEMPTS = 6  #: maximum number of attempts of a request
+MAX_WAIT_SECONDS = 60.0  #: maximum time between the attempts of a request in total, in seconds
+
+#: Seconds before the second attempt where the server sends no time; doubled for each further one.
+FIRST_WAIT_SECONDS = 0.5
+
+_TEXT_LIMIT = 256  #: maximum length of texts of an answer that is not a Status
 
 
 class Response(msgspec.Struct, frozen=True):
@@ -133,15 +140,6 @@ def _is_loopback(server: str) -> bool:
     with contextlib.suppress(ValueError):
         return ipaddress.ip_address(host).is_loopback
     return host == "localhost"
-
-
-MAX_ATTEMPTS = 6  #: maximum number of attempts of a request
-MAX_WAIT_SECONDS = 60.0  #: maximum time between the attempts of a request in total, in seconds
-
-#: Seconds before the second attempt where the server sends no time; doubled for each further one.
-FIRST_WAIT_SECONDS = 0.5
-
-_TEXT_LIMIT = 256  #: maximum length of texts of an answer that is not a Status
 
 
 class ListMeta(msgspec.Struct, frozen=True, rename={"continue_token": "continue", "remaining": "remainingItemCount"}):

@@ -33,6 +33,11 @@ from kplan.rules.resources import (
 )
 from kplan.rules.volumes import storage_kinds
 
+NO_START_TIME = 2**62  #: later than any real time: a pod that has not started counts as started now
+ANY_ADDRESS = "0.0.0.0"  # noqa: S104 - the address that means all addresses
+HostPort = tuple[str, str, int]  #: (host IP, protocol, port); IP ``0.0.0.0`` stands for all
+_encoder = msgspec.json.Encoder()
+
 
 class AffinityTerm(msgspec.Struct, frozen=True):
     """An affinity or anti-affinity term, resolved so that equal terms mean the same in whichever pod they are."""
@@ -106,12 +111,6 @@ def affinity_terms(pod: Pod) -> tuple[PodAffinityTerms, str]:
 
     lists = PodAffinityTerms(*compiled("required", required), *compiled("preferred", preferred))
     return lists, "".join(errors) if len(errors) < 2 else f"[{', '.join(errors)}]"
-
-
-NO_START_TIME = 2**62  #: later than any real time: a pod that has not started counts as started now
-ANY_ADDRESS = "0.0.0.0"  # noqa: S104 - the address that means all addresses
-HostPort = tuple[str, str, int]  #: (host IP, protocol, port); IP ``0.0.0.0`` stands for all
-_encoder = msgspec.json.Encoder()
 
 
 class PodInfo(msgspec.Struct, eq=False, dict=True, weakref=True):

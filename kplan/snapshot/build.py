@@ -33,6 +33,19 @@ from kplan.snapshot.defaults import complete, resolve_priority
 from kplan.snapshot.model import LIVE, Snapshot, Warning, missing_warning  # noqa: A004 - the contract's word
 from kplan.snapshot.own_file import lean_all
 
+_COMPARISONS = frozenset({"Gt", "Gte", "Lt", "Lte"})
+_POLICIES = ("WhenEmpty", "WhenEmptyOrUnderutilized", "Balanced")
+_DURATION = r"(?a)([0-9]{1,9}[smh])+"
+_NODES = r"(?a)(100|[0-9]{1,2})%|[0-9]{1,9}"
+_PRICE = r"(?a)\d{1,12}(\.\d{1,12})?"
+_ADJUSTMENT = r"(?a)[+-](\d{1,12}(\.\d{1,12})?|\.\d{1,12})%?"
+# As in Karpenter's CRDs.
+_MOST_VALUES, _MOST_WEIGHT, _MOST_OVERLAY_WEIGHT = 50, 100, 10_000
+_MOST_COMPARED = 1000  #: so many names are compared at most, for all autoscalers together: each takes up to 1 ms
+
+_MOST_SKEW = 3
+"""How many minors older than the API server a kubelet may be (upstream: kubernetes.io/releases/version-skew-policy)."""
+
 
 class Amount(NamedTuple):
     """One quantity of an object, with its path."""
@@ -225,16 +238,6 @@ def is_time(text: str) -> bool:
     return True
 
 
-_COMPARISONS = frozenset({"Gt", "Gte", "Lt", "Lte"})
-_POLICIES = ("WhenEmpty", "WhenEmptyOrUnderutilized", "Balanced")
-_DURATION = r"(?a)([0-9]{1,9}[smh])+"
-_NODES = r"(?a)(100|[0-9]{1,2})%|[0-9]{1,9}"
-_PRICE = r"(?a)\d{1,12}(\.\d{1,12})?"
-_ADJUSTMENT = r"(?a)[+-](\d{1,12}(\.\d{1,12})?|\.\d{1,12})%?"
-# As in Karpenter's CRDs.
-_MOST_VALUES, _MOST_WEIGHT, _MOST_OVERLAY_WEIGHT = 50, 100, 10_000
-
-
 def node_pool_problems(obj: msgspec.Struct) -> list[Problem]:
     """Return what is wrong with a NodePool or NodeOverlay; nothing for other objects."""
     if isinstance(obj, NodePool):
@@ -340,9 +343,6 @@ def reference_warnings(snapshot: Snapshot) -> Iterator[Warning]:
             yield Warning("NoPodCapacity", name, "allocatable has no number of pods; it counts as 0, so no pod fits")
 
 
-_MOST_COMPARED = 1000  #: so many names are compared at most, for all autoscalers together: each takes up to 1 ms
-
-
 def _scaling_nothing(snapshot: Snapshot) -> Iterator[Warning]:
     """Yield a warning for each autoscaler whose target does not exist, as far as that is known."""
     scalers = snapshot.horizontal_pod_autoscalers
@@ -365,10 +365,6 @@ def _scaling_nothing(snapshot: Snapshot) -> Iterator[Warning]:
         meant = f" (did you mean {near[0]}?)" if near else ""
         name = object_name("HorizontalPodAutoscaler", namespace, scaler.metadata.name)
         yield Warning("NoScaleTarget", name, f"scales nothing, as there is no {wanted} in its namespace{meant}")
-
-
-_MOST_SKEW = 3
-"""How many minors older than the API server a kubelet may be (upstream: kubernetes.io/releases/version-skew-policy)."""
 
 
 def _skewed_kubelets(snapshot: Snapshot) -> Iterator[Warning]:

@@ -256,7 +256,6 @@ _ON_SINCE: Final[dict[int, tuple[str, ...]]] = {
     33: ("InPlacePodVerticalScaling", "SchedulerAsyncPreemption", "SchedulerPopFromBackoffQ"),
 }
 
-
 #: Minor -> what is known to differ in it from the minor before, for minors newer than the known ones.
 _KNOWN_TO_DIFFER: Final[dict[int, str]] = {
     38: (
