@@ -145,18 +145,13 @@ class Secrets:
     def hide(self, text: str) -> str:
         for secret in sorted(self._texts, key=len, reverse=True):
             text = text.replace(secret, _HIDDEN)
-        return _TELLTALE.sub(_HIDDEN, self._without_pieces(text))
-
-    def _without_pieces(self, text: str) -> str:
-        if not self._pieces:
-            return text
-        pieces, end = [], 0
-        for start in range(len(text) - _PIECE + 1):
+        shown, end = [], 0
+        for start in range(len(text) - _PIECE + 1) if self._pieces else ():
             if text[start : start + _PIECE] in self._pieces:
                 if start >= end:
-                    pieces += [text[end:start], _HIDDEN]
+                    shown += [text[end:start], _HIDDEN]
                 end = start + _PIECE
-        return "".join([*pieces, text[end:]])
+        return _TELLTALE.sub(_HIDDEN, "".join([*shown, text[end:]]))
 
 
 def _in_base64(text: str) -> Iterable[str]:
@@ -364,20 +359,15 @@ def _token_of_provider(provider: str, settings: dict[str, str], user: str) -> st
     kplan does neither.
     """
     token = settings.get("id-token") or settings.get("access-token") or ""
-    if not token or _token_expiry(token) <= time.time():
+    expiry, parts = math.inf, token.split(".")
+    if len(parts) == 3:  # a JSON web token
+        with contextlib.suppress(*UNREADABLE, ValueError):
+            expiry = msgspec.json.decode(base64.urlsafe_b64decode(f"{parts[1]}==="), type=_Claims).exp
+    if not token or expiry <= time.time():
         message = f"the token of user {user} ({provider or 'auth-provider'}) has run out"
         raise KubeconfigError(message, hint="run a kubectl command once, which renews it, and try again")
     return token
 
 
 class _Claims(msgspec.Struct):
-    exp: float = math.inf
-
-
-def _token_expiry(token: str) -> float:
-    """Return the expiry of a JSON web token, in seconds since 1970; infinite where it has none."""
-    parts = token.split(".")
-    if len(parts) == 3:
-        with contextlib.suppress(*UNREADABLE, ValueError):
-            return msgspec.json.decode(base64.urlsafe_b64decode(f"{parts[1]}==="), type=_Claims).exp
-    return math.inf
+    exp: float = math.inf  #: in seconds since 1970

@@ -286,7 +286,14 @@ def _from_files(config: Kubeconfig, options: LiveOptions) -> Access:
     if cluster.tls_server_name:
         configuration.tls_server_name = cluster.tls_server_name
     if cluster.proxy_url:
-        _set_proxy(configuration, cluster.proxy_url, where)
+        configuration.proxy = address(cluster.proxy_url)
+        if "://" not in configuration.proxy:
+            hint = "a proxy looks like http://proxy.example.com:3128"
+            raise KubeconfigError(f"{where} has no usable proxy-url", hint=hint)
+        split = urlsplit(cluster.proxy_url)
+        if split.username is not None:
+            account = f"{unquote(split.username)}:{unquote(split.password or '')}"
+            configuration.proxy_headers = urllib3.make_headers(proxy_basic_auth=account)
     authority = _pem(where, "certificate-authority", cluster.certificate_authority_data, cluster.certificate_authority)
     free = options.stdin_is_free
     authorization, credential = sign_in(user, user_name, cluster.for_plugin, secrets, stdin_is_free=free)
@@ -315,18 +322,6 @@ def _choose(config: Kubeconfig, options: LiveOptions) -> tuple[str, str, str]:
             hint = f"it has: {', '.join(known)}" if known else f"it has no {what}s at all"
             raise KubeconfigError(f"the kubeconfig {config.where} has no {what} named {name!r}", hint=hint)
     return context or cluster, cluster, user
-
-
-def _set_proxy(configuration: Any, url: str, where: str) -> None:
-    shown = address(url)
-    if "://" not in shown:
-        hint = "a proxy looks like http://proxy.example.com:3128"
-        raise KubeconfigError(f"{where} has no usable proxy-url", hint=hint)
-    split = urlsplit(url)
-    configuration.proxy = shown
-    if split.username is not None:
-        account = f"{unquote(split.username)}:{unquote(split.password or '')}"
-        configuration.proxy_headers = urllib3.make_headers(proxy_basic_auth=account)
 
 
 def _pem(where: str, what: str, data: str, path: str) -> Pem | None:

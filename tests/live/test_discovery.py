@@ -5,7 +5,7 @@ import pytest
 
 from kplan.errors import ApiError
 from kplan.live import RESOURCES
-from kplan.live.discovery import discover, read_version
+from kplan.live.collect import discover, read_version
 from kplan.live.reader import Reader, Response
 
 from .server import Answer, Cluster, Fault, Request, replay, status
