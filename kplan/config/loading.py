@@ -37,6 +37,7 @@ from kplan.rules.resources import is_extended
 from kplan.snapshot.defaults import DEFAULT_SCHEDULER_NAME
 
 _EXPECTED = "a KubeSchedulerConfiguration; begin with: apiVersion: kubescheduler.config.k8s.io/v1"
+_NOT_EXTENDED = "is an invalid extended resource name"
 Source = str | os.PathLike[str] | dict[str, object] | None
 
 
@@ -97,11 +98,14 @@ def _extenders(extenders: tuple[model.Extender, ...], field: FieldPath) -> None:
             hint = "write weight: 1 or more, or remove prioritizeVerb"
             at["weight"].invalid(extender.weight, "must have a positive weight applied to it", hint)
         for resource_at, resource in at["managedResources"].walk(extender.managed_resources):
-            _managed_resource(resource.name, resource_at["name"])
-            if resource.name in names:
+            own, name_at = resource.name, resource_at["name"]
+            hint = "write an extended resource with its domain, such as example.com/device"
+            for error in label_key_problems(own) or ([] if is_extended(own) else [_NOT_EXTENDED]):
+                name_at.invalid(own, error, hint)
+            if own in names:
                 detail = "duplicate extender managed resource name"
-                resource_at["name"].invalid(resource.name, detail, "let one extender manage it, named once")
-            names.add(resource.name)
+                name_at.invalid(own, detail, "let one extender manage it, named once")
+            names.add(own)
         tls = extender.tls_config
         if tls is not None and tls.insecure and (tls.ca_file or tls.ca_data):
             detail = "specifying a root certificates file with the insecure flag is not allowed"
@@ -110,13 +114,6 @@ def _extenders(extenders: tuple[model.Extender, ...], field: FieldPath) -> None:
     if len(binders) > 1:
         what = f"found {len(binders)} extenders implementing bind"
         field.invalid(what, "only one extender can implement bind", f"remove bindVerb from {' or '.join(binders)}")
-
-
-def _managed_resource(name: str, field: FieldPath) -> None:
-    hint = "write an extended resource with its domain, such as example.com/device"
-    errors = label_key_problems(name) or ([] if is_extended(name) else ["is an invalid extended resource name"])
-    for error in errors:
-        field.invalid(name, error, hint)
 
 
 def default_profile(release: Release) -> model.Profile:

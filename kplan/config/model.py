@@ -23,7 +23,7 @@ from kplan.api.names import nearest_texts
 from kplan.api.time import SECOND, Duration, Nanoseconds, format_duration
 from kplan.config.args import ConfigStruct
 from kplan.config.problems import FieldPath
-from kplan.config.releases import Release, reference, releases
+from kplan.config.releases import Release, reference
 from kplan.errors import Problem
 from kplan.facts import InputWarning
 from kplan.visible import without_account
@@ -145,14 +145,6 @@ def plain(value: object) -> object:
 
         return base64.b64encode(value).decode()
     return value
-
-
-def in_tree_since(plugin: str) -> str:
-    """Return the oldest known minor that has the plugin in-tree; empty where none has.
-
-    Configuration must not import plugins: the releases list them, and a test of the plugins compares the two.
-    """
-    return next((release.minor for release in releases() if plugin in release.implements), "")
 
 
 class Plugin(ConfigStruct, frozen=True, kw_only=True):

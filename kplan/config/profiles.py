@@ -12,7 +12,7 @@ from kplan.api.field_errors import GoStruct, shown
 from kplan.config import model
 from kplan.config.args import ARGS_TYPES, DynamicResourcesArgs, PluginArgs, args_type, default_args
 from kplan.config.problems import API_GROUP, API_VERSION, FieldPath, Problems
-from kplan.config.releases import Release
+from kplan.config.releases import Release, releases
 from kplan.snapshot.defaults import DEFAULT_SCHEDULER_NAME
 
 MULTI_POINT: Final = "multi_point"
@@ -153,7 +153,16 @@ def build_profiles(wires: tuple[model.KubeSchedulerProfile, ...], problems: Prob
         if draft.name and draft.name in first:
             at.duplicate(draft.name, f"give each profile a name of its own; {first[draft.name]} has it too")
         first[draft.name] = at.path
-    _common_queue_sort(drafts)
+    own = [draft.sets["queue_sort"] for draft in drafts]
+    if len(own[0].enabled) > 1:
+        names = " or ".join(entry.name for entry in own[0].enabled)
+        at = drafts[0].field["plugins"]["queueSort"]["enabled"]
+        at.invalid(len(own[0].enabled), "only one queue sort plugin can be enabled", f"keep one of {names}")
+    for draft, point_set in zip(drafts[1:], own[1:], strict=True):
+        if _plain(point_set) != _plain(own[0]):
+            hint = f"write the same queueSort as in {drafts[0].field.path}; all pods wait in one queue"
+            at = draft.field["plugins"]["queueSort"]
+            at.invalid(_plain(point_set), draft.release.texts.queue_sort_differs, hint)
     return tuple(map(_finish, drafts))
 
 
@@ -170,7 +179,8 @@ def _draft(wire: model.KubeSchedulerProfile, field: FieldPath, *, is_only: bool)
         for at, plugin in field["plugins"][written]["enabled"].walk(point_set.enabled):
             enabled.append(Entry(plugin.name, plugin.weight or 0, at.path))
             _refuse_removed(plugin.name, at)
-            since = model.in_tree_since(plugin.name)
+            # Configuration must not import plugins: the releases list them, and a test of the plugins compares the two.
+            since = next((release.minor for release in releases() if plugin.name in release.implements), "")
             if since and plugin.name not in field.release.implements:
                 kind = model.UPSTREAM_POINT_NAMES.get(point, "Plugin")
                 what = f"Kubernetes {field.release.minor} does not have {plugin.name}, which came with {since}"
@@ -185,19 +195,6 @@ def _refuse_removed(name: str, field: FieldPath) -> None:
         version = '"kubescheduler.config.k8s.io/v1"'
         detail = f"was invalid in version {version} (KubeSchedulerConfiguration is version {version})"
         field.invalid(name, detail, f"remove it: {removed[name]} counts these volumes now")
-
-
-def _common_queue_sort(drafts: list[_Draft]) -> None:
-    own = [draft.sets["queue_sort"] for draft in drafts]
-    if len(own[0].enabled) > 1:
-        names = " or ".join(entry.name for entry in own[0].enabled)
-        at = drafts[0].field["plugins"]["queueSort"]["enabled"]
-        at.invalid(len(own[0].enabled), "only one queue sort plugin can be enabled", f"keep one of {names}")
-    for draft, point_set in zip(drafts[1:], own[1:], strict=True):
-        if _plain(point_set) != _plain(own[0]):
-            hint = f"write the same queueSort as in {drafts[0].field.path}; all pods wait in one queue"
-            at = draft.field["plugins"]["queueSort"]
-            at.invalid(_plain(point_set), draft.release.texts.queue_sort_differs, hint)
 
 
 def _plain(point_set: PointSet) -> dict[str, object]:

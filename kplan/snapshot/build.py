@@ -28,7 +28,7 @@ from kplan.api.time import from_micros, to_micros
 from kplan.api.workloads import ControllerRevision
 from kplan.errors import ENOUGH_PROBLEMS, Problem, SnapshotError
 from kplan.facts import MissingKind
-from kplan.reading.items import Locate, Location, nowhere
+from kplan.reading.items import Locate, nowhere
 from kplan.snapshot.defaults import complete, resolve_priority
 from kplan.snapshot.model import LIVE, Snapshot, Warning, missing_warning  # noqa: A004 - the contract's word
 from kplan.snapshot.own_file import lean_all
@@ -475,7 +475,15 @@ class SnapshotBuilder:
                 new.append(obj)
             elif same_kind[key] is not obj:
                 name = object_name(kind.name, metadata.namespace, metadata.name)
-                self._note_duplicate(same_kind[key], obj, name, locate(index))
+                if same_kind[key] == obj:
+                    message = "is in the input twice with equal content; the second is ignored"
+                    self.warnings.append(Warning("Duplicate", name, message))
+                    continue
+                hint = "leave one of them out, or give it another name"
+                message = "is in the input twice with different content"
+                self.problems.append(
+                    locate(index).locate(Problem(message, json_path="$.metadata.name", hint=hint), name)
+                )
         if new:
             self._lean[kind.attribute] += lean_all(new)  # duplicates are compared with all they have
 
@@ -497,20 +505,15 @@ class SnapshotBuilder:
             )
         objects["nodes"] = tuple(self._with_allocatable(node) for node in objects["nodes"])
         pods = self._objects["pods"]
-        snapshot = replace(about, **objects, versions=_versions(pods))
+        texts = ((key, pod.metadata.resource_version) for key, pod in pods.items())
+        numbers = ((key, natural(text, MAX_INT64)) for key, text in texts if text)
+        versions = {key: number for key, number in numbers if number is not None}
+        snapshot = replace(about, **objects, versions=versions)
         snapshot.__dict__["pod_by_key"] = dict(zip(pods, objects["pods"], strict=True))  # what it would derive itself
         unread = map(missing_warning, about.missing)
         all_warnings = (*about.warnings, *self.warnings, *unread, *reference_warnings(snapshot))
         force_setattr(snapshot, "warnings", all_warnings)
         return snapshot
-
-    def _note_duplicate(self, earlier: Any, obj: Any, name: str, location: Location) -> None:
-        if earlier == obj:
-            message = "is in the input twice with equal content; the second is ignored"
-            self.warnings.append(Warning("Duplicate", name, message))
-            return
-        message, hint = "is in the input twice with different content", "leave one of them out, or give it another name"
-        self.problems.append(location.locate(Problem(message, json_path="$.metadata.name", hint=hint), name))
 
     def _with_priority(self, pod: core.Pod, classes: tuple[Any, ...]) -> core.Pod:
         if pod.spec.priority is not None:
@@ -529,11 +532,3 @@ class SnapshotBuilder:
         name = object_name("Node", "", node.metadata.name)
         self.warnings.append(Warning("NoAllocatable", name, "has no allocatable; its capacity counts instead"))
         return replace(node, status=replace(node.status, allocatable=node.status.capacity))
-
-
-def _versions(pods: Mapping[str, core.Pod]) -> dict[str, int]:
-    return {
-        key: version
-        for key, pod in pods.items()
-        if (text := pod.metadata.resource_version) and (version := natural(text, MAX_INT64)) is not None
-    }

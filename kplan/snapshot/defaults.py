@@ -24,7 +24,6 @@ from kplan.api.core import HUGE_PAGES, LIMITS, REQUESTS, Totals, container_total
 from kplan.api.kinds import Kind
 from kplan.api.labels import ANNOTATION_CLASS
 from kplan.api.meta import LabelSelectorRequirement, QuantityLike, ResourceList
-from kplan.api.pod import ContainerPort
 from kplan.api.quantity import Quantity, parse
 from kplan.api.scheduling import PriorityClass
 from kplan.api.time import to_micros
@@ -58,7 +57,10 @@ def complete(obj: Any, kind: Kind, namespace: str = DEFAULT_NAMESPACE) -> Any:
 
 def complete_pod(pod: core.Pod) -> core.Pod:
     """Return the pod as created: defaults, requests from limits, host ports, label keys merged into selectors."""
-    spec = complete_pod_spec(pod.spec)
+    seconds = pod.spec.termination_grace_period_seconds
+    seconds = core.GRACE_SECONDS if seconds is None else seconds
+    spec = _filled(pod.spec, scheduler_name=DEFAULT_SCHEDULER_NAME, restart_policy="Always")
+    spec = replace(spec, overhead=round_up(spec.overhead), termination_grace_period_seconds=seconds)
     containers = tuple(_complete_container(container, spec) for container in spec.containers)
     init_containers = tuple(_complete_container(container, spec) for container in spec.init_containers)
     spec = replace(spec, containers=containers, init_containers=init_containers)
@@ -67,17 +69,10 @@ def complete_pod(pod: core.Pod) -> core.Pod:
         totals = (partial(container_totals, spec, which) for which in (LIMITS, REQUESTS))
         limits, requests = pod_level_amounts(*own, *totals)
         spec = replace(spec, resources=replace(spec.resources, limits=limits, requests=requests))
-    spec = merge_label_keys(spec, pod.metadata.labels)
+    spec = _merge_label_keys(spec, pod.metadata.labels)
     metadata = _filled(pod.metadata, namespace=DEFAULT_NAMESPACE)
     status = _filled(pod.status, phase="Running" if spec.node_name else "Pending")
     return replace(pod, metadata=metadata, spec=spec, status=status)
-
-
-def complete_pod_spec(spec: core.PodSpec) -> core.PodSpec:
-    seconds = spec.termination_grace_period_seconds
-    seconds = core.GRACE_SECONDS if seconds is None else seconds
-    spec = _filled(spec, scheduler_name=DEFAULT_SCHEDULER_NAME, restart_policy="Always")
-    return replace(spec, overhead=round_up(spec.overhead), termination_grace_period_seconds=seconds)
 
 
 def _complete_container(container: core.Container, spec: core.PodSpec) -> core.Container:
@@ -86,13 +81,11 @@ def _complete_container(container: core.Container, spec: core.PodSpec) -> core.C
     requests = {**limits, **round_up(resources.requests)}
     if requests != resources.requests or limits != resources.limits:
         resources = replace(resources, requests=requests, limits=limits)
-    ports = tuple(_complete_port(port, host_network=spec.host_network) for port in container.ports)
-    return replace(container, resources=resources, ports=ports)
-
-
-def _complete_port(port: ContainerPort, *, host_network: bool) -> ContainerPort:
-    host_port = port.container_port if host_network and not port.host_port else port.host_port
-    return replace(port, protocol=port.protocol or "TCP", host_port=host_port)
+    ports = []
+    for port in container.ports:
+        host_port = port.container_port if spec.host_network and not port.host_port else port.host_port
+        ports.append(replace(port, protocol=port.protocol or "TCP", host_port=host_port))
+    return replace(container, resources=resources, ports=tuple(ports))
 
 
 def round_up(resources: ResourceList) -> ResourceList:
@@ -131,7 +124,7 @@ def pod_level_amounts(
     return limits, requests
 
 
-def merge_label_keys(spec: core.PodSpec, labels: dict[str, str]) -> core.PodSpec:
+def _merge_label_keys(spec: core.PodSpec, labels: dict[str, str]) -> core.PodSpec:
     """Merge (mis)matchLabelKeys into their label selectors, once (upstream pod strategy mutatePodAffinity)."""
     if (affinity := spec.affinity) is not None:
         affinity = replace(
@@ -211,17 +204,14 @@ def _complete_driver(driver: storage.CSIDriver) -> storage.CSIDriver:
     return replace(driver, spec=spec)
 
 
-def complete_limit_range(limit_range: core.LimitRange) -> core.LimitRange:
+def _complete_limit_range(limit_range: core.LimitRange) -> core.LimitRange:
     """Fill in limits from maxima, and requests from limits and minima (upstream SetDefaults_LimitRangeItem)."""
-    limits = tuple(map(_complete_limits, limit_range.spec.limits))
-    return replace(limit_range, spec=replace(limit_range.spec, limits=limits))
-
-
-def _complete_limits(item: core.LimitRangeItem) -> core.LimitRangeItem:
-    if item.type != "Container":
-        return item
-    default, request = default_amounts(item.max, item.min, item.default, item.default_request)
-    return replace(item, default=default, default_request=request)
+    limits = []
+    for item in limit_range.spec.limits:
+        default, request = default_amounts(item.max, item.min, item.default, item.default_request)
+        is_of_container = item.type == "Container"
+        limits.append(replace(item, default=default, default_request=request) if is_of_container else item)
+    return replace(limit_range, spec=replace(limit_range.spec, limits=tuple(limits)))
 
 
 def default_amounts(
@@ -252,7 +242,7 @@ _COMPLETIONS: dict[str, Callable[[Any], Any]] = {
     "PersistentVolumeClaim": partial(_complete_storage, bound_by="volume_name", unbound="Pending"),
     "StorageClass": partial(_filled, reclaim_policy="Delete", volume_binding_mode="Immediate"),
     "CSIDriver": _complete_driver,
-    "LimitRange": complete_limit_range,
+    "LimitRange": _complete_limit_range,
     "NodePool": _complete_node_pool,
     "NodeClaim": lambda claim: replace(claim, spec=_filled(claim.spec, expire_after=_KARPENTER_LIFETIME)),
 }
