@@ -112,7 +112,7 @@ def _from_cel(result: Any) -> Value:
             return [_from_cel(item) for item in result.value()]
         case "MAP":
             entries = {key: _from_cel(item) for key, item in result.value().items()}
-            name, text = next(iter(entries.items()), ("", None))
+            name, text = next(iter(entries.items()), ("", ""))
             return _FROM_TEXT[name](text) if len(entries) == 1 and name in _FROM_TEXT else entries
         case "NULL":
             return None  # the library's None lacks a reference count

@@ -22,8 +22,16 @@ from kplan.facts import MissingKind
 from kplan.live import RESOURCES, SYSTEM_NAMESPACE, LiveOptions, Resource
 from kplan.live.connections import UNREADABLE, side_by_side
 from kplan.live.kubeconfig import load_access
-from kplan.live.lists import ListedObjects, decode_object, page_decoder, prepare, read_list
-from kplan.live.reader import NO_SERVER_HINT, Reader, Transport
+from kplan.live.reader import (
+    NO_SERVER_HINT,
+    ListedObjects,
+    Reader,
+    Transport,
+    decode_object,
+    page_decoder,
+    prepare,
+    read_list,
+)
 from kplan.reading.files import ReadProgress
 from kplan.snapshot import model
 from kplan.snapshot.build import build_snapshot

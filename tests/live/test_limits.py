@@ -20,7 +20,7 @@ from kplan.api.core import Pod
 from kplan.api.meta import ObjectMeta
 from kplan.errors import ApiError, KubeconfigError, UnreachableError
 from kplan.framework.interface import ExtenderError
-from kplan.live import LiveOptions, credentials, extenders, lists, reader
+from kplan.live import LiveOptions, credentials, extenders, reader
 from kplan.live.collect import collect_snapshot
 from kplan.live.connections import OutOfTimeError, in_time
 from kplan.live.kubeconfig import load_access
@@ -163,7 +163,7 @@ CIRCLE = {"": "a", "a": "b", "b": "c", "c": "a"}
 def test_a_list_without_end_is_noticed(
     token: Callable[[str], str], limit: str, problem: str, start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lists, limit, 20)
+    monkeypatch.setattr(reader, limit, 20)
     _, options = start(paged(lambda request: token(request.query.get("continue", ""))))
     with pytest.raises(ApiError, match=f"/api/v1/pods: the list does not end.*{problem}"):
         collect_snapshot(options)

@@ -8,8 +8,7 @@ from kplan.api.core import Node
 from kplan.api.workloads import ControllerRevision
 from kplan.errors import ApiError
 from kplan.live import RESOURCES
-from kplan.live.lists import ListedObjects, decode_object, page_decoder, read_list
-from kplan.live.reader import Reader, Response
+from kplan.live.reader import ListedObjects, Reader, Response, decode_object, page_decoder, read_list
 from kplan.reading.files import MAX_OBJECT
 
 from .server import Cluster, Request, cut_page, recordings, replay
