@@ -1,8 +1,9 @@
 """Completion scripts for bash, zsh and fish, generated from the commands; and the completion of ``kubectl kplan``.
 
 They hold every command, option and choice, so that completing these starts no Python; only names of contexts,
-namespaces, pods, workloads and nodes are asked for, of ``kplan names``. The files in ``completions/`` are what
-:func:`completion_files` returns; a test compares them.
+namespaces, pods, workloads and nodes are asked for, of ``kplan names``. What is the same for all commands is in the
+scripts beside this module. The files in ``completions/`` are what :func:`completion_files` returns; a test compares
+them.
 
 kubectl runs ``kubectl_complete-kplan`` with the words after the plugin's name, of which it completes the last, and
 reads one completion per line, with a description after a tab, and last a directive for the shell.
@@ -16,6 +17,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
 from itertools import pairwise
+from pkgutil import get_data
 from typing import Annotated, Any, get_args
 
 import msgspec
@@ -128,7 +130,16 @@ def _first_sentence(text: str) -> str:
 def completion_files(program: Any) -> dict[str, str]:
     """Return name -> content of the completion scripts of a program, the group of all its commands."""
     root = read_command(program, ())
-    return {"kplan.bash": _bash(root), "_kplan": _zsh(root), "kplan.fish": _fish(root)}
+    zsh = _filled("kplan.zsh", functions="\n".join(map(_zsh_function, _all(root))))
+    return {"kplan.bash": _bash(root), "_kplan": zsh, "kplan.fish": _fish(root)}
+
+
+def _filled(name: str, **parts: str) -> str:
+    """Return a script of this folder with what the commands say in the places of ``@PART@``."""
+    script = (get_data("kplan.program", name) or b"").decode()
+    for part, text in parts.items():
+        script = script.replace(f"@{part}@", text)
+    return script
 
 
 def _all(command: CommandWords) -> Iterator[CommandWords]:
@@ -142,87 +153,7 @@ def _bash(root: CommandWords) -> str:
     cases, arguments = "\n".join(case for case, _ in both), "\n".join(case for _, case in both if case)
     values = "\n".join(_bash_values(_all(root)))
     words = " ".join(sorted({child.path[-1] for command in _all(root) for child in command.children}))
-    return f"""# bash completion for kplan
-# Candidates are data: bash never reads what stands in them as words, patterns or commands, as compgen -W does.
-_kplan_words() {{
-    local word
-    for word in "$@"; do
-        [[ "$before$word" == "$current"* && ",$before" != *",$word,"* ]] && COMPREPLY+=("$before$word")
-    done
-    return 0
-}}
-# The values before the last comma stay.
-_kplan_list() {{
-    [[ "$current" == *,* ]] && before="${{current%,*}},"
-    return 0
-}}
-_kplan_lines() {{
-    local line
-    while IFS= read -r line; do
-        _kplan_words "$line"
-    done
-}}
-_kplan_files() {{
-    local line
-    while IFS= read -r line; do
-        COMPREPLY+=("$line")
-    done < <(compgen -f -- "$current")
-}}
-_kplan_names() {{
-    local kind snapshot="" namespace="" index value
-    for ((index = 1; index < COMP_CWORD; index++)); do
-        case "${{COMP_WORDS[index]}}" in
-            -s | --snapshot)
-                value=$((index + 1))
-                [[ "${{COMP_WORDS[value]}}" == "=" ]] && ((value++))
-                snapshot="${{COMP_WORDS[value]}}" ;;
-            -n | --namespace)
-                value=$((index + 1))
-                [[ "${{COMP_WORDS[value]}}" == "=" ]] && ((value++))
-                namespace="${{COMP_WORDS[value]}}" ;;
-        esac
-    done
-    local -a more=(${{snapshot:+--snapshot="$snapshot"}} ${{namespace:+--namespace="$namespace"}})
-    value="${{COMP_WORDS[COMP_CWORD-1]}}" # behind a kind, as in deploy web, its names alone
-    if [[ "$COMP_CWORD" -gt 2 && "$*" == *workloads* && "$value" =~ ^[a-z]+$ ]]; then
-        _kplan_lines < <(kplan names workloads "${{more[@]}}" 2>/dev/null </dev/null |
-            sed -n -e "s|^$value/default/||p" -e t -e "s|^$value/||p")
-        [[ "${{#COMPREPLY[@]}}" -eq 0 ]] || return
-    fi
-    for kind in "$@"; do
-        _kplan_lines < <(kplan names "$kind" "${{more[@]}}" 2>/dev/null </dev/null)
-    done
-}}
-_kplan() {{
-    local current="${{COMP_WORDS[COMP_CWORD]}}" previous="${{COMP_WORDS[COMP_CWORD-1]}}"
-    local IFS=$' \\t\\n' path="kplan" word words="" before=""
-    COMPREPLY=()
-    # The words after --option= are words of their own.
-    if [[ "$current" == "=" ]]; then
-        current=""
-    elif [[ "$previous" == "=" ]]; then
-        previous="${{COMP_WORDS[COMP_CWORD-2]}}"
-    fi
-    for word in "${{COMP_WORDS[@]:1:COMP_CWORD-1}}"; do
-        case " {words} " in *" $word "*) path="$path $word" ;; esac
-    done
-    case "$path $previous" in
-{values}
-    esac
-    case "$path" in
-{cases}
-    esac
-    if [[ "$current" == -* || "${{words:0:1}}" != - ]]; then
-        _kplan_words $words
-        return
-    fi
-    case "$path" in
-{arguments}
-    esac
-    _kplan_files
-}}
-complete -o filenames -F _kplan kplan
-"""
+    return _filled("kplan.bash", words=words, values=values, cases=cases, arguments=arguments)
 
 
 def _bash_cases(commands: Iterable[CommandWords]) -> Iterator[tuple[str, str]]:
@@ -262,45 +193,6 @@ def _bash_reply(option: OptionWords) -> str:
     if option.choices:
         return f"{begin}_kplan_words {' '.join(option.choices)}; "
     return f"{begin}_kplan_names {' '.join(option.objects)}; " if option.objects else ""
-
-
-def _zsh(root: CommandWords) -> str:
-    functions = "\n".join(_zsh_function(command) for command in _all(root))
-    return f"""#compdef kplan
-# zsh completion for kplan
-_kplan_names() {{
-    local -a found
-    local kind snapshot="" namespace="" index
-    for ((index = 1; index < CURRENT; index++)); do
-        case $words[index] in
-            -s | --snapshot) snapshot=$words[index+1] ;;
-            -n | --namespace) namespace=$words[index+1] ;;
-        esac
-    done
-    for kind in "$@"; do
-        found+=(${{(f)"$(kplan names $kind ${{snapshot:+--snapshot=$snapshot}} \\
-            ${{namespace:+--namespace=$namespace}} 2>/dev/null </dev/null)"}})
-    done
-    found=(${{found#${{words[CURRENT-1]}}/default/}}) # behind a kind, as in deploy web, its names alone
-    found=(${{found#${{words[CURRENT-1]}}/}})
-    compadd -a found
-}}
-_kplan_list() {{
-    compset -P '*,'
-    "$@"
-}}
-_kplan_names_or_files() {{
-    _kplan_names "$@"
-    _files
-}}
-{functions}
-# As kubectl's script: a file of $fpath is called, and one that is sourced registers itself.
-if [[ "$funcstack[1]" = "_kplan" ]]; then
-    _kplan "$@"
-else
-    compdef _kplan kplan
-fi
-"""
 
 
 def _zsh_function(command: CommandWords) -> str:
@@ -357,34 +249,8 @@ def _zsh_quote(text: str) -> str:
     return "'" + text.replace("'", "'\\''") + "'"
 
 
-_FISH_NAMES = """# fish completion for kplan
-function __kplan_names
-    set -l words (commandline -opc)
-    set -l snapshot
-    set -l namespace
-    for index in (seq (count $words))
-        if contains -- $words[$index] -s --snapshot; and test $index -lt (count $words)
-            set snapshot --snapshot $words[(math $index + 1)]
-        end
-        if contains -- $words[$index] -n --namespace; and test $index -lt (count $words)
-            set namespace --namespace $words[(math $index + 1)]
-        end
-    end
-    for kind in $argv
-        kplan names $kind $snapshot $namespace 2>/dev/null </dev/null |
-            string replace -r '^'(string escape --style=regex -- $words[-1])'/(default/)?' '' # behind a kind
-    end
-end
-function __kplan_list
-    set -l before (commandline -ct | string replace -r '^-[^=]*=' '' | string match -r '^.*,')
-    for word in $argv
-        echo "$before"$word
-    end
-end"""
-
-
 def _fish(root: CommandWords) -> str:
-    lines = _FISH_NAMES.splitlines()
+    lines: list[str] = []
     for command in _all(root):
         conditions = [f"__fish_seen_subcommand_from {word}" for word in command.path]
         if below := " ".join(child.path[-1] for child in command.children):
@@ -397,7 +263,7 @@ def _fish(root: CommandWords) -> str:
         arguments = f"(__kplan_names {' '.join(command.names)})" if command.names else " ".join(command.words)
         if arguments:
             lines.append(f"complete -c kplan -n {_fish_quote(where)} -a {_fish_quote(arguments)}")
-    return "\n".join(lines) + "\n"
+    return _filled("kplan.fish", lines="\n".join(lines))
 
 
 def _fish_option(option: OptionWords) -> str:
