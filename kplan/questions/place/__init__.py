@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from msgspec import UNSET
@@ -98,9 +99,13 @@ def nodes_to_show(placements: Sequence[Placement], showing: Showing) -> NodesOf 
         return {}
     if showing.nodes is UNSET:
         return None
-    from kplan.questions.place.view import representatives, unplaced_daemons, workload_groups
+    from kplan.documents.base import MOST_DAEMONS
+    from kplan.framework.results import Outcome
+    from kplan.questions.place.view import representatives, workload_groups
 
     groups = workload_groups([placement.pod for placement in placements])
     chosen = representatives([(placement.outcome, placement.message) for placement in placements], groups)
-    chosen |= unplaced_daemons([(placement.outcome, placement.pod) for placement in placements])
-    return showing.nodes_of(len(placements), chosen, showing.others)
+    # Each pod of a DaemonSet is meant for another node.
+    daemons = (index for index, one in enumerate(placements) if one.pod.is_daemon)
+    unplaced = (index for index in daemons if placements[index].outcome is not Outcome.SCHEDULED)
+    return showing.nodes_of(len(placements), chosen.union(islice(unplaced, MOST_DAEMONS)), showing.others)

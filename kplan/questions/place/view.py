@@ -7,12 +7,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from kplan.api.quantity import count, grouped, listing
-from kplan.documents.base import MOST_DAEMONS, Report, Verdict, with_sentence
+from kplan.documents.base import Report, Verdict, with_sentence
 from kplan.documents.nodes import new_node_text
 from kplan.documents.placement import ClusterAnswer, ClustersReport, Origin, PlacementReport, PodPlacement, PodRef
 from kplan.framework.results import Outcome
 from kplan.health.advice import pod_advice, way_on
-from kplan.health.pods import PodHealth
 from kplan.health.words import left_out_texts, state_text, workload_text
 from kplan.health.workloads import WorkloadHealth
 from kplan.report import overview
@@ -29,6 +28,7 @@ _LEAST_NODES = 20
 """A table of a workload's nodes has at least so many rows, even where `--top` is lower: they are the answer."""
 
 _MOST_NAMES = 2
+_WITH_ADVICE = ("not-ready", "failed", "being-deleted")  #: states of pods that somebody can look at
 _TELLS_MORE = "--explain shows why each pod goes where it does, and why other nodes reject it"
 
 
@@ -42,9 +42,9 @@ def _body(document: PlacementReport, options: ReportOptions) -> Iterator[Block]:
             yield line(f"It wants no pod on {n_out} of {count(n_nodes, 'node')}:")
             yield from (line(text, indent=2, is_item=True) for text in texts)
         failed = [pod for pod in one.troubled if "failed" in one.states and pod.state == "failed"]
-        first = next((pod for pod in (*failed[-1:], *one.troubled) if _can_be_looked_at(pod)), None)
-        if first is not None and (len(groups) > 1 or failed):
-            yield from map(line, pod_advice(first))
+        advised = [pod for pod in (*failed[-1:], *one.troubled) if pod.is_late or pod.state in _WITH_ADVICE]
+        if advised and (len(groups) > 1 or failed):
+            yield from map(line, pod_advice(advised[0]))
     if len(groups) == 1:
         yield from _only(document, groups[0], options)
     elif groups:
@@ -63,10 +63,6 @@ def _body(document: PlacementReport, options: ReportOptions) -> Iterator[Block]:
         if document.nodes:
             yield from growth_blocks(document.nodes, options)
         yield from right_sizing_blocks(document.right_sizing)
-
-
-def _can_be_looked_at(pod: PodHealth) -> bool:
-    return pod.state in ("not-ready", "failed", "being-deleted") or pod.is_late
 
 
 def _named_workloads(document: PlacementReport) -> Sequence[WorkloadHealth]:
@@ -110,7 +106,10 @@ def _answer(document: PlacementReport) -> str | Heading:
     if len(groups) == 1 and not document.unlisted:
         return _heading(groups[0], level=0)
     if document.placements and all(placement.health for placement in document.placements):
-        return _present_sentence(document.placements)
+        states = Counter(placement.health.state for placement in document.placements if placement.health)
+        words = {"ready": "running and ready", "pending": "without a node", "gated": "kept out of the scheduling queue"}
+        parts = [f"{n} {words.get(state, state.replace('-', ' '))}" for state, n in states.most_common()]
+        return f"{count(len(document.placements), 'pod')}: {', '.join(parts)}"
     return _sentence(document, groups)
 
 
@@ -170,13 +169,6 @@ def _of_errors(members: Iterable[PodPlacement]) -> str:
     """Return of what it comes that pods cannot be scheduled, where it is the same of all."""
     undecided = {member.undecided or "" for member in members if member.outcome is Outcome.ERROR}
     return (undecided.pop() if len(undecided) == 1 else "") or Outcome.ERROR
-
-
-def _present_sentence(placements: Sequence[PodPlacement]) -> str:
-    states = Counter(placement.health.state for placement in placements if placement.health)
-    words = {"ready": "running and ready", "pending": "without a node", "gated": "kept out of the scheduling queue"}
-    parts = [f"{number} {words.get(state, state.replace('-', ' '))}" for state, number in states.most_common()]
-    return f"{count(len(placements), 'pod')}: {', '.join(parts)}"
 
 
 def _overview(
@@ -325,12 +317,6 @@ def workload_groups(pods: Sequence[PodRef]) -> list[list[int]]:
         return (pod.namespace, pod.origin) if pod.origin else index
 
     return [[index for index, _ in own] for _, own in itertools.groupby(enumerate(pods), workload)]
-
-
-def unplaced_daemons(decisions: Sequence[tuple[Outcome, PodRef]]) -> set[int]:
-    """Return the positions of pods of DaemonSets without a node, up to a bound: each is meant for another node."""
-    pending = ((index, pod) for index, (outcome, pod) in enumerate(decisions) if outcome is not Outcome.SCHEDULED)
-    return set(itertools.islice((index for index, pod in pending if pod.is_daemon), MOST_DAEMONS))
 
 
 def representatives(decisions: Sequence[tuple[Outcome, str]], groups: Sequence[Sequence[int]]) -> set[int]:
