@@ -9,8 +9,7 @@ from kplan.cli.flags import GrowingFlags, SweepFlags
 from kplan.cli.options import Fields, arguments, with_flags
 from kplan.cli.subject import load_subject
 from kplan.errors import UsageError
-from kplan.questions.check import Checks
-from kplan.questions.check.reading import read_checks
+from kplan.questions.check import Checks, read_checks
 
 _CONDITIONS = ("check", "none")
 

@@ -163,8 +163,7 @@ class Planner(Base):
 
         `checks`: the file of the promises, or the promises; the standard ones if empty. `ask_all`: as for `ask`.
         """
-        from kplan.questions.check import Checks
-        from kplan.questions.check.reading import read_checks
+        from kplan.questions.check import Checks, read_checks
 
         promises = read_checks(str(checks)) if isinstance(checks, str | Path) else listed(checks)
         return self.ask(Checks(checks=tuple(promises)), ask_all=ask_all)

@@ -15,9 +15,8 @@ from kplan.course.clock import Clock
 from kplan.documents.checks import CheckOutcome
 from kplan.questions import Check, Checks, Drain, Expect, InTurn, Plan
 from kplan.questions.base import Question
-from kplan.questions.check import STANDARD, AtMaximum, Budgets, PoolRoom, Surge, outcomes_of
+from kplan.questions.check import STANDARD, AtMaximum, Budgets, PoolRoom, Surge, checks_of, outcomes_of
 from kplan.questions.check.expectations import Least
-from kplan.questions.check.reading import checks_of
 from kplan.report.options import ReportOptions
 from kplan.report.registry import render
 from tests import objects
