@@ -9,7 +9,7 @@ from kplan.documents.change import QueueTimeline, Timeline, UsageTimeline, Workl
 from kplan.documents.plan import PlanReport
 from kplan.health.workloads import WorkloadHealth
 from kplan.report.blocks import Block, Line, Table, plain
-from kplan.report.html.picture import timeline_figures
+from kplan.report.html.course import timeline_figures
 from kplan.report.timeline import end_line, occupancy_blocks, timeline_blocks
 from kplan.report.words import seconds_text
 from tests.objects import deployment, node, running

@@ -17,7 +17,8 @@ from kplan.documents.change import Timeline
 from kplan.documents.nodes import ClusterMap, NodeLoad
 from kplan.documents.placement import PodPlacement
 from kplan.report.blocks import Block, Cell, Heading, Line, Preformatted, Span, Table, plain
-from kplan.report.html.picture import node_anchor, picture, pod_anchor, pod_link, share, timeline_figures
+from kplan.report.html.course import timeline_figures
+from kplan.report.html.picture import node_anchor, picture, pod_anchor, pod_link, share
 from kplan.report.pipelines import is_failure
 from kplan.report.view import Case, CaseReport, View, alike, numbered
 from kplan.visible import escape_json

@@ -5,10 +5,9 @@ from collections.abc import Callable
 from difflib import unified_diff
 from typing import Any
 
-from kplan.documents.change import NodeTimeline, Timeline
 from kplan.documents.nodes import ClusterMap, GroupOnMap, NodeLoad
 from kplan.report.blocks import Span
-from kplan.report.html.picture import MAX_CARDS, Moment, picture, timeline_figures
+from kplan.report.html.picture import MAX_CARDS, Moment, picture
 
 AFTER: dict[Moment, str] = {"after": "The cluster with the new pods"}
 BOTH: dict[Moment, str] = {"before": "Before", "after": "After"}
@@ -37,15 +36,6 @@ def test_a_cell_of_a_node_that_may_not_go_is_ringed_and_says_so() -> None:
     drawn = picture(cluster(*nodes), {"before": "The cluster as it is"}, marks)
     assert re.findall(r"<title>(.+?)</title>", drawn) == ["n7: may not go"]
     assert "a ring: a node that leaves or cannot be drained" in drawn
-
-
-def test_a_node_that_was_there_takes_pods_from_the_start_and_one_that_comes_does_not() -> None:
-    nodes = {"back": NodeTimeline(draining=5, ready=20), "late": NodeTimeline(ready=5, draining=20)}
-    course = Timeline(end=30, until=None, is_over=True, stuck_at=None, workloads={}, nodes=nodes)
-    assert re.findall(r"<title>(.+?)</title>", timeline_figures(course, [])) == [
-        "back: there 0 s to 5 s, being emptied 5 s to 20 s, there 20 s to 30 s",
-        "late: there 5 s to 20 s, being emptied 20 s to 30 s",
-    ]
 
 
 def test_names_cannot_leave_their_place() -> None:
