@@ -114,12 +114,17 @@ def _judgement(document: Head, expect: Expect) -> Judgement:  # noqa: PLR0911 - 
             return _drains(document, expect)
         case PlanReport():
             return _plan(document, expect)
-        case PlacementReport():
-            return _placements(document, expect)
+        case PlacementReport(placements=placements):
+            unplaced = (one for one in placements if one.outcome is not Outcome.SCHEDULED)
+            findings = [Finding(name=one.pod.key, message=one.why.removesuffix(".")) for one in unplaced]
+            return "pod", document.summary.pods, _beyond(_most(expect.pending, expect) or 0, findings)
         case HeadroomReport():
             return _headroom(document, expect)
-        case BudgetsReport():
-            return _budgets(document, expect)
+        case BudgetsReport(budgets=budgets):
+            never = (one for one in budgets if one.never_allows)
+            why = {one.budget: f"{one.desired} of {count(one.expected or 0, 'pod')} must stay healthy" for one in never}
+            findings = [Finding(name=budget, message=text) for budget, text in why.items()]
+            return "budget", len(budgets), _beyond(expect.blocked or 0, findings)
         case NodesReport() if expect.new_nodes is not None:
             added = [Finding(name=node.name) for node in document.adds]
             return "node", len(added), added[expect.new_nodes.max :]
@@ -232,12 +237,6 @@ def share_of(least: str | int, total: int) -> int:
     return -(-percent * total // 100)
 
 
-def _placements(document: PlacementReport, expect: Expect) -> Judgement:
-    unplaced = (placement for placement in document.placements if placement.outcome is not Outcome.SCHEDULED)
-    findings = [Finding(name=one.pod.key, message=one.why.removesuffix(".")) for one in unplaced]
-    return "pod", document.summary.pods, _beyond(_most(expect.pending, expect) or 0, findings)
-
-
 def _headroom(document: HeadroomReport, expect: Expect) -> Judgement:
     findings, n_without_room = [], 0
     for workload in document.workloads:
@@ -253,12 +252,3 @@ def _headroom(document: HeadroomReport, expect: Expect) -> Judgement:
     findings = findings if n_without_room > (expect.pending or 0) else []
     is_of_pools = any(workload.pool is not UNSET for workload in document.workloads)
     return "pool" if is_of_pools else "workload", len(document.workloads), findings
-
-
-def _budgets(document: BudgetsReport, expect: Expect) -> Judgement:
-    findings = [
-        Finding(name=one.budget, message=f"{one.desired} of {count(one.expected or 0, 'pod')} must stay healthy")
-        for one in document.budgets
-        if one.never_allows
-    ]
-    return "budget", len(document.budgets), _beyond(expect.blocked or 0, findings)

@@ -22,7 +22,6 @@ from kplan.course.carried_out import CarriedOut
 from kplan.course.carry_out import Opening, carry_out
 from kplan.course.replacements import Replacement, Replacements
 from kplan.course.simulation.any_node import AnyNodeTaker, Uncertain
-from kplan.course.simulation.controllers.observed import ObservedPod
 from kplan.course.simulation.draining import drained_pods
 from kplan.course.simulation.loop import Simulation
 from kplan.course.task import Task
@@ -172,19 +171,15 @@ def _trouble(change: CarriedOut, pending: Replacement | None, blamed: Container[
         obstacle = change.obstacles[0]
         return obstacle.pod, obstacle.why, obstacle.workload
     if pending is not None and pending.added is not None:
-        return pending.pod, _why_nowhere(change, pending.added), pending.workload
+        session, row = change.simulation.session.fork(), pending.added.row
+        diagnosis = diagnose(session, schedule_pod(session, row), may_try=False).text
+        why = diagnosis or change.simulation.messages.get(row, "")
+        return pending.pod, why.removesuffix("."), pending.workload
     if change.not_replaced:
         return change.not_replaced[0], NOT_REPLACED, ""
     if stuck := next((one for one in change.workloads if one.key in blamed and one.because), None):
         return stuck.pod, stuck.because.removesuffix("."), stuck.key
     return "", "", ""
-
-
-def _why_nowhere(change: CarriedOut, pod: ObservedPod) -> str:
-    """Return why a pod fits nowhere in the end, without a full stop."""
-    session = change.simulation.session.fork()
-    diagnosis = diagnose(session, schedule_pod(session, pod.row), may_try=False).text
-    return (diagnosis or change.simulation.messages.get(pod.row, "")).removesuffix(".")
 
 
 def _emptied(timeline: Timeline, nodes: Sequence[str]) -> float | None:

@@ -54,7 +54,12 @@ def _body(document: OddsReport, options: ReportOptions) -> Iterator[Block]:
         spread = f"after {shortest} to {longest}; half of them by {median}, nine of ten by {p90}"
         is_same = end.shortest == end.longest
         yield line(f"Time: all runs end after {longest}" if is_same else f"Time: runs end {spread}")
-    yield from _group_blocks(document, options)
+    for group in document.groups or ():
+        pods = "its only pod" if group.pods == 1 else f"all of its {group.pods} pods"
+        partly = f", in part in {_share(group.partial)}" if group.partial.runs else ""
+        where = _parts({value: share.share for value, share in group.domains.items()}, options.top)
+        together = f"; together on {where}" if where else ""
+        yield line(f"PodGroup {group.group}: {pods} run in ", _styled(group.whole), f" of the runs{partly}{together}.")
     yield from _change_blocks(document, options) if is_change else _plain_blocks(document, options)
     if document.evicted:
         yield Heading(("Other pods that are evicted",))
@@ -75,15 +80,6 @@ def _certainty(summary: OddsSummary) -> Block:
     if summary.distinct == summary.runs == 1:
         alike = "There is only one run. In so few,"
     return line(f"{alike} an outcome with a probability of up to {most} may not show.")
-
-
-def _group_blocks(document: OddsReport, options: ReportOptions) -> Iterator[Block]:
-    for group in document.groups or ():
-        pods = "its only pod" if group.pods == 1 else f"all of its {group.pods} pods"
-        partly = f", in part in {_share(group.partial)}" if group.partial.runs else ""
-        where = _parts({value: share.share for value, share in group.domains.items()}, options.top)
-        together = f"; together on {where}" if where else ""
-        yield line(f"PodGroup {group.group}: {pods} run in ", _styled(group.whole), f" of the runs{partly}{together}.")
 
 
 def _plain_blocks(document: OddsReport, options: ReportOptions) -> Iterator[Block]:

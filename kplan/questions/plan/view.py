@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 
 from msgspec.structs import replace
@@ -14,7 +14,7 @@ from kplan.documents.base import MOST_DAEMONS
 from kplan.documents.change import Change
 from kplan.health import advice
 from kplan.health import words as health_words
-from kplan.health.workloads import SHORT_STATES, WorkloadHealth
+from kplan.health.workloads import SHORT_STATES
 from kplan.questions.plan import effects_view as effects
 from kplan.report import overview
 from kplan.report.blocks import Block, Cell, Heading, Line, Preformatted, Span, Style, Table, line
@@ -102,6 +102,7 @@ def largest_fit_blocks(fits: Sequence[p.LargestFit], options: ReportOptions) -> 
 
 _MOST_TOLD = 5  #: for so many of the different reasons why pods stay pending, one pod is shown in full
 _STAYING_SHORT = SHORT_STATES - {"misses-pods", "misses-nodes"}
+_OF_NODES = frozenset({"pods-not-ready", "pods-pending"})  #: states that nodes which do not answer may have caused
 _MOST_PRESENT = 10
 
 
@@ -114,9 +115,12 @@ def _present_texts(document: p.PlanReport, *, is_sentence: bool = False) -> list
     if not present:
         return []
     silent = {node.node for node in present.nodes if node.is_silent}
-    shown_ones = [health for health in present.workloads if not _hangs_on_nodes(health, silent)]
-    short = [health_words.workload_text(health) for health in shown_ones if health.is_short]
-    others = [health_words.workload_text(health) for health in shown_ones if not health.is_short]
+    # Where all that is wrong with a workload is that its pods are on nodes that do not answer, the nodes are told.
+    mild_ones = (health for health in present.workloads if _OF_NODES.issuperset(health.states))
+    of_nodes = [health for health in mild_ones if all(pod.node in silent for pod in health.troubled)]
+    workloads = [health for health in present.workloads if health not in of_nodes]
+    short = [health_words.workload_text(health) for health in workloads if health.is_short]
+    others = [health_words.workload_text(health) for health in workloads if not health.is_short]
     well = (pod for pod in present.pods if pod.node not in silent or pod.state == "being-deleted")
     pods = [health_words.pod_text(pod) for pod in well]
     mild = [node for node in present.nodes if not node.unusable and set(node.states) <= {"cordoned", "full"}]
@@ -128,12 +132,6 @@ def _is_short(document: p.PlanReport) -> bool:
     """Tell whether workloads lack pods that no controller makes."""
     present = document.at_present.workloads if document.at_present else ()
     return any(not _STAYING_SHORT.isdisjoint(health.states) for health in present)
-
-
-def _hangs_on_nodes(health: WorkloadHealth, silent: Container[str]) -> bool:
-    """Tell whether all that is wrong with a workload is that nodes do not answer, on which its pods are."""
-    is_mild = set(health.states) <= {"pods-not-ready", "pods-pending"}
-    return is_mild and all(pod.node in silent for pod in health.troubled)
 
 
 def _present_blocks(document: p.PlanReport, options: ReportOptions) -> Iterator[Block]:

@@ -212,7 +212,9 @@ class Playing:
             base, simulation = self.begin(begun)
             simulation.retry_pending()
             simulation.run()
-            if not _may_be_copied(simulation):
+            # A copy goes on as the simulation does where nothing has moved, and nothing is drawn or counted on.
+            has_moved = bool(simulation.queue.has_groups or simulation.log.steps)
+            if has_moved or simulation.provisioner is not None or not simulation.session.is_certain:
                 return base, simulation
             at_rest = self._at_rest.put(begun, (base, simulation))
         base, simulation = at_rest
@@ -248,12 +250,6 @@ def _is_of_cluster(act: c.Change) -> bool:
     return isinstance(act, c.AwaitNodes | c.AddNodes | Pool | LoosenBudget | RaiseQuota) or (
         isinstance(act, c.Patch) and WorkloadRef.parse(act.object).kind in _NEW_WITH_POD
     )
-
-
-def _may_be_copied(simulation: Simulation) -> bool:
-    """Tell whether a copy goes on as the simulation does: nothing has moved, and nothing is drawn or counted on."""
-    is_plain = simulation.provisioner is None and not (simulation.queue.has_groups or simulation.log.steps)
-    return is_plain and simulation.session.is_certain
 
 
 class _Trial:

@@ -129,7 +129,13 @@ class _Runbook:
                 return False
             tried, simulation = self._try(self._base, name)
             if tried.stuck is None:
-                self._go(name, tried.step, simulation)
+                was_cordoned = self._base.objects.node_by_name[name].spec.unschedulable
+                snapshot = snapshot_of(simulation, self._base.snapshot, at=self._base.now / 1_000_000)
+                self._base = self._base.with_snapshot(snapshot)
+                self.steps.append(tried.step)
+                if not was_cordoned:
+                    self.steps.append(_step("uncordon", c.Uncordon((name,)), name))
+                self._left.remove(name)
                 return True
             stopped[name] = tried
         return False
@@ -206,15 +212,6 @@ class _Runbook:
             most = {key: max(len(now.get(key, ())), len(then.get(key, ()))) for key in (*now, *then)}
             self._known = base, most
         return self._known[1]
-
-    def _go(self, name: str, step: RunbookStep, simulation: Simulation) -> None:
-        was_cordoned = self._base.objects.node_by_name[name].spec.unschedulable
-        self.steps.append(step)
-        snapshot = snapshot_of(simulation, self._base.snapshot, at=self._base.now / 1_000_000)
-        self._base = self._base.with_snapshot(snapshot)
-        if not was_cordoned:
-            self.steps.append(_step("uncordon", c.Uncordon((name,)), name))
-        self._left.remove(name)
 
     def _prepared(  # noqa: PLR0917 - what a chain of changes has so far
         self, base: Base, name: str, tried: _Tried, before: _Steps, undoing: _Steps, number: int
