@@ -39,7 +39,7 @@ from kplan.facts import Document
 from kplan.planner.planner import Planner
 from kplan.plugins import dynamic_resources
 from kplan.questions.base import Question
-from kplan.questions.pods.created import StoredPod
+from kplan.questions.pods import StoredPod
 from kplan.version import __version__
 from tests.recorded import IS_WHOLE
 

@@ -75,7 +75,7 @@ def pods(
 
     minor = nearest(snapshot.server_version).number
     loaded = read_manifests(files, manifests, cluster, snapshot, verbosity, minor=minor, may_be_idle=True)
-    from kplan.questions.pods.created import pods_report
+    from kplan.questions.pods import pods_report
 
     report = pods_report(loaded, snapshot, minor=minor)
     warn_of(report.warnings, quiet=verbosity.quiet)

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from kplan.questions.base import Question
     from kplan.questions.check import Check
     from kplan.questions.many_runs import Drawable
-    from kplan.questions.pods.created import StoredPod
+    from kplan.questions.pods import StoredPod
     from kplan.workloads.manifests import Manifest, Strictness
     from kplan.workloads.sources import Source
 
@@ -189,7 +189,7 @@ class Planner(Base):
         `manifests`: files, directories, ``-``, or objects. `namespace`: for objects that name none. `validate`: whether
         unknown and duplicate fields are errors, warnings, or ignored.
         """
-        from kplan.questions.pods.created import stored_pods
+        from kplan.questions.pods import stored_pods
         from kplan.workloads.manifests import ReadOptions, load_manifests
 
         minor = self.release.number

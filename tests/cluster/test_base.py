@@ -13,7 +13,7 @@ from kplan.cluster.incoming import IncomingPod
 from kplan.course.queue_course import queue_report
 from kplan.course.task import WorkedOff
 from kplan.documents.placement import Origin
-from kplan.questions.explain.document import explain_pod, whereabouts_report
+from kplan.questions.explain import explain_pod, whereabouts_report
 from kplan.questions.preempt.document import follow_victims
 from kplan.rules.pod_info import PodInfo
 from kplan.snapshot.load import decode_pod

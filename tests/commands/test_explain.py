@@ -76,9 +76,9 @@ def test_pods_whose_nodes_would_not_take_them_again_are_told_one_by_one() -> Non
 
 
 def test_too_many_pods_are_refused_with_their_number(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kplan.questions.explain.document.MOST_VERDICTS", 30)
+    monkeypatch.setattr("kplan.questions.explain.MOST_VERDICTS", 30)
     assert "more than the 2 that can be explained on 13 nodes" in refused("explain", "-A")
-    monkeypatch.setattr("kplan.questions.explain.document.MOST_EXPLAINED", 1)
+    monkeypatch.setattr("kplan.questions.explain.MOST_EXPLAINED", 1)
     assert "more than the 1 that can be explained" in refused("explain", "-A")
 
 

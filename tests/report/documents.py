@@ -11,7 +11,7 @@ from kplan.course.task import WorkedOff
 from kplan.diagnosis.explanation import Shown
 from kplan.documents.base import Report
 from kplan.documents.placement import Origin, PlacementReport
-from kplan.questions.explain.document import explain_pod, whereabouts_report
+from kplan.questions.explain import explain_pod, whereabouts_report
 from kplan.questions.preempt.document import follow_victims, pending_in_turn, preemption_report, without_room
 from tests.objects import head
 from tests.whole import kept

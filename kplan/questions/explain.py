@@ -1,28 +1,30 @@
-"""The answer of `kplan explain` about a pod: its node, and where it would be placed now."""
+"""The question why pods are where they are: the node of each, and where it would be placed now."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import reduce
+from functools import partial, reduce
 from itertools import islice
 
 import msgspec
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
-from kplan.api.core import Node, Pod
+from kplan.api.core import Pod
 from kplan.autoscaling.seam import PreparedCluster
 from kplan.changes.remedy import WEIGHTS, AddNodes, PoolChange, Remedy, WidenPool, parts_of, weight_of
 from kplan.cluster.base import Base
 from kplan.cluster.runs import run_in_order
 from kplan.cluster.unmodelled import in_whole_groups
-from kplan.cluster.workload_pods import no_pod, workloads_called
+from kplan.cluster.workload_pods import no_pod, pods_named, workloads_called, workloads_named
 from kplan.course.answers.placement import NodesShown, Placement, last_placement
 from kplan.course.answers.plan import Plan, placement_report, with_most_placements, with_new_nodes
 from kplan.course.answers.verdict import conditions
-from kplan.course.asking import PLAIN, Showing
+from kplan.course.asking import PLAIN, Showing, answers
 from kplan.course.growth import as_waiting, with_message
 from kplan.course.in_order import place_in_order
+from kplan.course.missing import piled_up, short_workloads, with_missing, workloads_at_present
+from kplan.course.subject import Subject
 from kplan.diagnosis.explanation import Shown
 from kplan.documents.nodes import AddedNode, NodeChanges, NodePrices
 from kplan.documents.placement import Current, GroupPlan, PlacementReport
@@ -30,10 +32,41 @@ from kplan.errors import UsageError
 from kplan.health.nodes import moment, nodes_health
 from kplan.health.pods import pod_health
 from kplan.health.workloads import WorkloadHealth
+from kplan.questions.base import Question
 from kplan.reading.arguments import MOST_EXPLAINED, MOST_VERDICTS
 from kplan.rules.pod_info import PodInfo
 
 _MOST_WIDENED = 4  #: so many changes of an autoscaler's pools are tried for a pod
+
+
+class Explain(Question, frozen=True):
+    """Asks why each of these pods is where it is, or pending.
+
+    Attributes
+    ----------
+    names : NAMESPACE/POD, or a workload as KIND/NAMESPACE/NAME or KIND/NAME
+    namespace : for those that name none
+    """
+
+    names: tuple[str, ...]
+    namespace: str = ""
+
+    def answer_about(self, subject: Subject, showing: Showing = PLAIN) -> PlacementReport:
+        base, objects = subject.base, subject.base.objects
+        if not self.names:
+            raise UsageError("nothing to explain", hint="name a pod as NAMESPACE/NAME or a workload")
+        present = workloads_at_present(base, workloads_named(self.names, self.namespace, objects))
+        keys = pods_named(self.names, self.namespace, objects, may_have_none=True)
+        most = max(min(MOST_EXPLAINED, MOST_VERDICTS // max(len(objects.nodes), 1)), 1)
+        if len(keys) > most:
+            hint = "choose fewer with -n or -l, or ask kplan plan about all pending pods"
+            of_nodes = f" on {len(objects.nodes):,} nodes" if most < MOST_EXPLAINED else ""
+            message = f"{len(keys):,} pods are more than the {most:,} that can be explained{of_nodes}"
+            raise UsageError(message, hint=hint)
+        explaining = [partial(explain_pod, key=key) for key in keys]
+        explained = answers(base, explaining, None, progress=showing.progress)
+        report = whereabouts_report(base, explained, showing, workloads=present)
+        return with_missing(report, [*short_workloads(present), *piled_up(objects, keys)])
 
 
 class Whereabouts(msgspec.Struct, frozen=True):
@@ -110,15 +143,6 @@ def _both(one: NodeChanges, other: NodeChanges) -> NodeChanges:
         elsewhere=one.elsewhere | other.elsewhere,
         price=NodePrices(before=one.price.before, after=None),
     )
-
-
-def refuse_many(keys: Sequence[str], nodes: Sequence[Node]) -> None:
-    """Raise UsageError for more pods than can be explained at once."""
-    most = max(min(MOST_EXPLAINED, MOST_VERDICTS // max(len(nodes), 1)), 1)
-    if len(keys) > most:
-        hint = "choose fewer with -n or -l, or ask kplan plan about all pending pods"
-        of_nodes = f" on {len(nodes):,} nodes" if most < MOST_EXPLAINED else ""
-        raise UsageError(f"{len(keys):,} pods are more than the {most:,} that can be explained{of_nodes}", hint=hint)
 
 
 def explain_pod(base: Base, key: str) -> Whereabouts:
