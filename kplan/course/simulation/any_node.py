@@ -72,22 +72,22 @@ class AnyNode:
 
     def room_for(self, pod: PodInfo) -> Room | None:
         """Return the room for pods like this one; None where more than their room matters."""
-        if pod.shape not in self._rooms and len(self._rooms) < MAX_SHAPES:
-            fits = self._fitting(pod)
-            self._rooms[pod.shape] = None if fits is None else self._room(pod, fits)
-        return self._rooms.get(pod.shape)
-
-    def _room(self, pod: PodInfo, fits: BoolArray) -> Room:
-        requests = pod.resources.requests
-        key = fits.tobytes(), frozenset(requests.items())
-        if key not in self._alike:
-            cluster = self.session.cluster
-            spare = {PODS: np.where(fits, cluster.nodes.allowed_pods - cluster.pod_count, 0.0)}
-            for name, amount in requests.items():
-                free = cluster.nodes.allocatable(name) - cluster.requested(name)
-                spare |= {name: np.where(fits, free - amount + 1, 0.0)} if amount else {}
-            self._alike[key] = Room(spare)
-        return self._alike[key]
+        if pod.shape in self._rooms or len(self._rooms) >= MAX_SHAPES:
+            return self._rooms.get(pod.shape)
+        fits, room = self._fitting(pod), None
+        if fits is not None:
+            requests = pod.resources.requests
+            key = fits.tobytes(), frozenset(requests.items())
+            if key not in self._alike:
+                cluster = self.session.cluster
+                spare = {PODS: np.where(fits, cluster.nodes.allowed_pods - cluster.pod_count, 0.0)}
+                for name, amount in requests.items():
+                    free = cluster.nodes.allocatable(name) - cluster.requested(name)
+                    spare |= {name: np.where(fits, free - amount + 1, 0.0)} if amount else {}
+                self._alike[key] = Room(spare)
+            room = self._alike[key]
+        self._rooms[pod.shape] = room
+        return room
 
     def _fitting(self, pod: PodInfo) -> BoolArray | None:
         session, framework = self.session, self.session.framework_for(pod)

@@ -160,11 +160,7 @@ class CronJobs:
         cron.active.pop(job.ref.key, None)
         if job.parent is not None and not (job.refusal or job.pods or job.terminating):
             self._simulation.workloads.forget(job.ref.key)
-        self._clean_up(cron, job)
-        self._catch_up(cron)
-
-    def _clean_up(self, cron: _Cron, job: JobState) -> None:
-        """Note that a job is over, and delete the oldest beyond the limits. Upstream: cleanupFinishedJobs."""
+        # The oldest jobs beyond the limits are deleted. Upstream: cleanupFinishedJobs.
         spec, deleted = cron.obj.spec, self._simulation.workloads.deleted
         finished, limit, default = cron.succeeded, spec.successful_jobs_history_limit, 3
         if job.wanted.why_failed:
@@ -175,6 +171,7 @@ class CronJobs:
             finished[:] = [one for one in finished if one.ref.key not in deleted]
         while len(finished) > most:
             self._simulation.life.delete_job(finished.pop(0))
+        self._catch_up(cron)
 
     def _catch_up(self, cron: _Cron) -> None:
         """Start the run that was missed, unless its policy forbids that, or it is too late."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import enum
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 import msgspec
 import numpy as np
@@ -116,19 +116,29 @@ def learn(snapshot: Snapshot) -> Learned:
     """Return how long the pods of each workload take to be ready, and those of jobs to be done."""
     starts: defaultdict[str, list[float]] = defaultdict(list)
     runs: defaultdict[str, list[float]] = defaultdict(list)
-    workload_of = _Workloads(snapshot)
+    parents = {
+        f"{kind}/{obj.metadata.key}": owner
+        for kind, objects in (("ReplicaSet", snapshot.replica_sets), ("Job", snapshot.jobs))
+        for obj in objects
+        if (owner := controller_name(obj.metadata))
+    }
+
+    def note_runs(job: str, lengths: list[float]) -> None:
+        """Note how long pods of a job ran, also for the cron job that has made it."""
+        for name in filter(None, (job, parents.get(job))):
+            runs[name] += lengths
+
     for pod in snapshot.pods:
-        workload = workload_of.of(pod)
-        if workload is None or len(starts[workload]) >= MAX_SAMPLES:
+        key = controller_name(pod.metadata)
+        workload = key if key.startswith("Job/") else parents.get(key, key)
+        if not workload or len(starts[workload]) >= MAX_SAMPLES:
             continue
         starts[workload] += _start_of(pod)
-        for name in workload_of.with_parent(workload):
-            runs[name] += _run_of(pod)
+        note_runs(workload, _run_of(pod))
     for job in snapshot.jobs:
         key = f"Job/{job.metadata.key}"
         if not runs[key]:
-            for name in workload_of.with_parent(key):
-                runs[name] += _run_of_job(job)
+            note_runs(key, _run_of_job(job))
     return Learned(_medians(starts), _medians(runs))
 
 
@@ -139,29 +149,6 @@ def _medians(samples: Mapping[str, list[float]]) -> dict[str, Duration]:
         everywhere = [duration.seconds for duration in durations.values()]
         durations[EACH] = Duration(float(np.median(everywhere)), Source.LEARNED, len(everywhere))
     return durations
-
-
-class _Workloads:
-    """Finds the workload that a user knows."""
-
-    def __init__(self, snapshot: Snapshot) -> None:
-        self._parents = {
-            f"{kind}/{obj.metadata.key}": owner
-            for kind, objects in (("ReplicaSet", snapshot.replica_sets), ("Job", snapshot.jobs))
-            for obj in objects
-            if (owner := controller_name(obj.metadata))
-        }
-
-    def of(self, pod: Pod) -> str | None:
-        """Return the workload of a pod; a job's own name, whatever has made the job."""
-        key = controller_name(pod.metadata)
-        return (key if key.startswith("Job/") else self._parents.get(key, key)) or None
-
-    def with_parent(self, job: str) -> Iterator[str]:
-        """Yield a job, and the cron job that has made it."""
-        yield job
-        if job in self._parents:
-            yield self._parents[job]
 
 
 def _ready_since(pod: Pod, status: str) -> float | None:

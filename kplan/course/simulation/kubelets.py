@@ -98,17 +98,14 @@ class Kubelets:
         for row, pod in tuple(motion.pods.items()):
             info = motion.infos[row]
             if info.is_terminating:
-                self._go_on_terminating(pod, info)
+                self.keep_terminating(row)
+                # The deletion timestamp is when the grace period is over.
+                grace = deletion_grace(info.pod)
+                deleted_at = (seconds(info.pod.metadata.deletion_timestamp) or motion.now) - grace
+                stop = min(self.durations_of(pod).stop.seconds, grace)
+                self._end_at(max(deleted_at + stop, motion.now) + LAG, row, stop)
             elif pod.node:
                 self._go_on(pod, info, is_time_known=is_time_known)
-
-    def _go_on_terminating(self, pod: ObservedPod, info: PodInfo) -> None:
-        self.keep_terminating(pod.row)
-        # The deletion timestamp is when the grace period is over.
-        grace = deletion_grace(info.pod)
-        deleted_at = (seconds(info.pod.metadata.deletion_timestamp) or self._motion.now) - grace
-        stop = min(self.durations_of(pod).stop.seconds, grace)
-        self._end_at(max(deleted_at + stop, self._motion.now) + LAG, pod.row, stop)
 
     def _go_on(self, pod: ObservedPod, info: PodInfo, *, is_time_known: bool) -> None:
         times, row, owner = self.durations_of(pod), pod.row, self._motion.owner(pod)

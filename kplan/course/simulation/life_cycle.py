@@ -20,7 +20,7 @@ from kplan.course.simulation.kubelets import Kubelets
 from kplan.course.simulation.motion import Motion, Signal
 from kplan.course.simulation.objects import adopted_by, stamp
 from kplan.course.simulation.owners import ForeignState, Owner
-from kplan.course.simulation.pod_creation import with_status
+from kplan.course.simulation.pod_creation import become
 from kplan.documents.change import StepEvent
 from kplan.engine.cluster import NOWHERE
 from kplan.facts import InputWarning
@@ -162,13 +162,20 @@ class LifeCycle:
         pod = motion.pods[row] = ObservedPod.created_as(info, row, motion.now, wanted, order, owner=key)
         self.newcomers.append(row)
         if owner is not None:
-            self._pair(owner, pod)
+            lost = self.lost.get(owner.workload.key, [])
+            former = next((gone for gone in lost if (gone.index, gone.target) == (pod.index, pod.target)), None)
+            if former is not None:
+                self.replaced_by[former.row] = row
+                lost.remove(former)
             owner.join(pod)
             motion.notify(owner)
         motion.disruptions.join(pod, info)
         motion.circles.note(pod, 1)
         motion.messages[row] = ""
-        motion.log.add_pod(StepEvent.CREATED, pod, "" if owner is None else self._why(wanted, pod))
+        because = wanted.because
+        if claims := motion.maker.set_claims.take_fresh(pod.key):
+            because = f"{because}, with new claim{'s' * (len(claims) > 1)} {', '.join(claims)}"
+        motion.log.add_pod(StepEvent.CREATED, pod, because)
         if owner is None:
             self.add_orphan(pod)
         place = motion.cluster.nodes.row_of.get(info.pod.spec.node_name, NOWHERE)
@@ -177,21 +184,6 @@ class LifeCycle:
         elif not info.pod.spec.node_name and motion.session.has_profile_for(info):
             motion.queue.add(row)
         return row
-
-    def _why(self, wanted: Create, pod: ObservedPod) -> str:
-        """Return why a pod is created, and with which new claims."""
-        claims = self._motion.maker.set_claims.take_fresh(pod.key)
-        if not claims:
-            return wanted.because
-        return f"{wanted.because}, with new claim{'s' * (len(claims) > 1)} {', '.join(claims)}"
-
-    def _pair(self, owner: Owner, pod: ObservedPod) -> None:
-        lost = self.lost.get(owner.workload.key, [])
-        for position, gone in enumerate(lost):
-            if (gone.index, gone.target) == (pod.index, pod.target):
-                self.replaced_by[gone.row] = pod.row
-                del lost[position]
-                return
 
     def latest(self, row: int) -> int:
         """Return the pod that has come in the place of a pod so far; itself where none has."""
@@ -362,7 +354,9 @@ class LifeCycle:
         motion.log.add_pod(StepEvent.BOUND, pod)
         motion.notice(PodAdded(info))
         cluster = motion.cluster
-        cluster.update(row, with_status(cluster.pods.infos[row], start_time=stamp(motion.now)))
+        bound = cluster.pods.infos[row]
+        status = replace(bound.pod.status, start_time=stamp(motion.now))
+        cluster.update(row, become(bound, replace(bound.pod, status=status)))
         if pod.is_ready:
             motion.log.add_pod(StepEvent.READY, pod, of_time=True)
         self.on_bound(row)

@@ -320,8 +320,11 @@ class Workloads:
             return None
         if owner is None or is_former:
             owner = self._owners[key] = self._missing(reference, pod)
-        if isinstance(owner, StatefulSetState) and _is_released(owner, pod):
-            return None
+        if isinstance(owner, StatefulSetState) and STATEFUL_INDEX not in pod.metadata.labels:
+            # It gives up a pod for its name; a name that does not begin with its own is a pseudonym, and tells nothing.
+            name, own = pod.metadata.name, owner.ref.name
+            if name.startswith(f"{own}-") and not is_member(own, name):
+                return None
         return owner
 
     def _missing(self, reference: OwnerReference, pod: Pod) -> Owner:
@@ -470,13 +473,6 @@ def _restarts(pod: Pod) -> tuple[int, int]:
 def is_member(stateful_set: str, pod: str) -> bool:
     """Tell whether a pod has the name of one of a stateful set's. Upstream: stateful_set_utils.go isMemberOf."""
     return pod.rpartition("-")[0] == stateful_set and ordinal_of(pod) is not None
-
-
-def _is_released(owner: StatefulSetState, pod: Pod) -> bool:
-    """Tell whether a stateful set gives up a pod of it for its name; names that tell nothing are pseudonyms."""
-    name, metadata = owner.ref.name, pod.metadata
-    is_known = metadata.name.startswith(f"{name}-") and STATEFUL_INDEX not in metadata.labels
-    return is_known and not is_member(name, metadata.name)
 
 
 def ordinal_of(name: str) -> int | None:

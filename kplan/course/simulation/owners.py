@@ -243,50 +243,42 @@ class DaemonSetState(Owner):
         return pod.revision == self.wanted.revision
 
     def join(self, pod: ObservedPod) -> None:
-        self._add(pod)
         super().join(pod)
+        self._note(pod)
 
     def settle(self, pod: ObservedPod) -> None:
         super().settle(pod)
-        there = self._beside(pod)
-        if all(existing.row != pod.row for existing in there):
-            self._add(pod)
-        else:
-            self._put(pod, [pod if existing.row == pod.row else existing for existing in there])
+        self._note(pod)
 
     def leave(self, pod: ObservedPod) -> None:
         super().leave(pod)
-        self._drop(pod)
+        self._note(pod, is_there=False)
 
     def keep(self, pod: ObservedPod) -> None:
         """See `Owner`; the pod stays on its node."""
         super().keep(pod)
-        self._add(pod)
+        self._note(pod)
 
     def bury(self, pod: ObservedPod) -> None:
         super().bury(pod)
-        self._drop(pod)
+        self._note(pod, is_there=False)
 
-    def _add(self, pod: ObservedPod) -> None:
-        self._put(pod, [*self._beside(pod), pod])
-
-    def _drop(self, pod: ObservedPod) -> None:
-        self._put(pod, [existing for existing in self._beside(pod) if existing.row != pod.row])
-
-    def _beside(self, pod: ObservedPod) -> list[ObservedPod]:
-        return self.by_node.get(pod.target or pod.node, [])
-
-    def _put(self, pod: ObservedPod, pods: list[ObservedPod]) -> None:
-        """Note the pods of the node of one; an adopted pod without one is left alone. Upstream: GetTargetNodeName."""
+    def _note(self, pod: ObservedPod, *, is_there: bool = True) -> None:
+        """Note a pod on its node; an adopted pod without one is left alone. Upstream: GetTargetNodeName."""
         node = pod.target or pod.node
         if not node:
             return
+        pods = {existing.row: existing for existing in self.by_node.get(node, ())}
+        if is_there:
+            pods[pod.row] = pod
+        else:
+            pods.pop(pod.row, None)
         if pods:
-            self.by_node[node] = pods
+            self.by_node[node] = [*pods.values()]
         else:
             self.by_node.pop(node, None)
         if self.ledger is not None:
-            self.ledger.note(node, pods)
+            self.ledger.note(node, self.by_node.get(node, ()))
 
     def copy(self) -> Self:
         copied = super().copy()

@@ -437,10 +437,6 @@ def become(info: PodInfo, pod: Pod) -> PodInfo:
     return changed
 
 
-def with_status(info: PodInfo, **fields: str) -> PodInfo:
-    return become(info, replace(info.pod, status=replace(info.pod.status, **fields)))
-
-
 def share(model: PodInfo, info: PodInfo, names: Iterable[str]) -> None:
     """Copy the cached properties of a pod to another pod of the same template, or with the same spec."""
     info.shared_resources = model.resources

@@ -165,7 +165,13 @@ def _node_terms(spec: Plain) -> list[Plain]:
 
 def _job(before: Plain, after: Plain, changed: set[str], status: JobStatus, is_on: IsOn) -> Iterator[str]:
     if "completions" in changed:
-        yield from _completions(after)
+        # Only an indexed job may grow or shrink, with its parallelism.
+        completions = after.get("completions")
+        if after.get("completionMode") != "Indexed":
+            yield _immutable("spec.completions", completions)
+        elif completions is not None and completions != after.get("parallelism", 1):
+            words = "can only be modified in tandem with spec.parallelism"
+            yield f"spec.completions: Invalid value: {completions}: {words}"
     if "selector" in changed:
         yield _immutable("spec.selector", after.get("selector"))
     if "template" in changed:
@@ -173,15 +179,6 @@ def _job(before: Plain, after: Plain, changed: set[str], status: JobStatus, is_o
     for field in _JOB_FIELDS:
         if field in changed:
             yield _immutable(f"spec.{field}", after.get(field))
-
-
-def _completions(after: Plain) -> Iterator[str]:
-    """Refuse another number of completions, unless an indexed job grows or shrinks with its parallelism."""
-    completions = after.get("completions")
-    if after.get("completionMode") != "Indexed":
-        yield _immutable("spec.completions", completions)
-    elif completions is not None and completions != after.get("parallelism", 1):
-        yield f"spec.completions: Invalid value: {completions}: can only be modified in tandem with spec.parallelism"
 
 
 def _job_template(before: Plain, after: Plain, status: JobStatus, is_on: IsOn) -> Iterator[str]:

@@ -63,16 +63,10 @@ def manage(wanted: WantedDaemonSet, node: str, eligible: Eligibility, pods: Sequ
         return actions + [Delete(pod, "one pod a node") for pod in running[1:]]
     if not running:
         return [*actions, Create("the node has none", wanted.revision, node=node)] if eligible.should_run else actions
-    return actions + _prune(wanted, running)
-
-
-def _prune(wanted: WantedDaemonSet, running: Sequence[ObservedPod]) -> list[Action]:
-    """Keep an old and a new pod only while the old one is ready and the new one is not available."""
-    if len(running) <= 1:
-        return []
+    # An old and a new pod stay together only while the old one is ready and the new one is not available.
     new = next((pod for pod in running if pod.revision == wanted.revision), None)
     old = next((pod for pod in running if pod.revision != wanted.revision), None)
-    actions: list[Action] = [Delete(pod, "one pod a node") for pod in running if pod not in (new, old)]
+    actions += [Delete(pod, "one pod a node") for pod in running if pod not in (new, old)]
     if new is not None and old is not None and (not old.is_ready or new.is_available):
         actions.append(Delete(old, "the new pod is ready" if old.is_ready else "not ready, and replaced"))
     return actions
@@ -177,7 +171,12 @@ class DaemonLedger:
 
     def note(self, node: str, pods: Sequence[ObservedPod]) -> None:
         """Note the pods of a node as they are now: what is due there, and how the rollout stands on it."""
-        self._forget(node)
+        for kind in {type(action) for action in self._due.pop(node, ())}:
+            _strike_out(self._due_in[kind], self._place(node))
+        former = self._progress.pop(node, None)
+        if former is not None:
+            self._n_available -= former.is_available
+            _strike_out(self._in_role[former.role], (self._added[node], node))
         if not pods:
             self._added.pop(node, None)
         elif node not in self._added:
@@ -197,15 +196,6 @@ class DaemonLedger:
             self._progress[node] = now
             self._n_available += now.is_available
             insort(self._in_role[now.role], (self._added[node], node))
-
-    def _forget(self, node: str) -> None:
-        """Strike a node out of all lists."""
-        for kind in {type(action) for action in self._due.pop(node, ())}:
-            _strike_out(self._due_in[kind], self._place(node))
-        former = self._progress.pop(node, None)
-        if former is not None:
-            self._n_available -= former.is_available
-            _strike_out(self._in_role[former.role], (self._added[node], node))
 
     def _place(self, node: str) -> tuple[int, str]:
         place = self._order.get(node)
