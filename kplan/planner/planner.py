@@ -242,7 +242,7 @@ class Planner(Base):
         `waves`: pods (NAMESPACE/NAME) and groups (``PodGroup:NAMESPACE/NAME``) that arrive together, each wave worked
         off before the next; None: all pending pods at once. What is in no wave is there from the start.
         """
-        from kplan.course.waves import run_waves
+        from kplan.course.queue_course import run_waves
 
         return run_waves(self, waves)
 
