@@ -15,7 +15,8 @@ from kplan.capacity.templates import Template
 from kplan.capacity.together import fill_at_once
 from kplan.cluster.base import Base
 from kplan.cluster.runs import bind_or_evict, nominates
-from kplan.course.answers.placement import Placement, group_plan, last_placement, member_placement
+from kplan.course.answers.placement import Placement, last_placement, member_placement
+from kplan.course.answers.pod_groups import group_plan
 from kplan.course.growth import Growth, join_nodes
 from kplan.documents.placement import GroupPlan
 from kplan.engine.cluster import NOWHERE

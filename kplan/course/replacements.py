@@ -13,7 +13,7 @@ from msgspec import structs
 from kplan.api.quantity import grouped
 from kplan.cluster.base import Base
 from kplan.course.answers.drains import TIMED_OUT
-from kplan.course.answers.placement import pending_in_groups
+from kplan.course.answers.pod_groups import pending_in_groups
 from kplan.course.answers.verdict import Happened, counted_of, once_a_group
 from kplan.course.carried_out import CarriedOut
 from kplan.course.simulation.controllers.observed import ObservedPod

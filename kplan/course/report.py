@@ -18,8 +18,9 @@ from kplan.changes.values import Drain, Fail
 from kplan.cluster.base import Base
 from kplan.cluster.unmodelled import with_whole_groups
 from kplan.course.answers import verdict
-from kplan.course.answers.placement import NodesShown, group_plans, held_back, pending_placement, pod_ref
+from kplan.course.answers.placement import NodesShown, pending_placement, pod_ref
 from kplan.course.answers.plan import Reported, before_growth, untried_pods, with_most_changes, with_new_nodes
+from kplan.course.answers.pod_groups import group_plans, held_back
 from kplan.course.answers.utilisation import cluster_map, largest_fits, utilisation
 from kplan.course.asking import Showing
 from kplan.course.carried_out import CarriedOut, Decisions

@@ -13,7 +13,7 @@ import numpy as np
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
-from kplan.course.answers.placement import NodesShown, Placement, plans_in_order
+from kplan.course.answers.placement import NodesShown, Placement
 from kplan.course.answers.verdict import conditions, judge, judged
 from kplan.documents.base import Condition, Context, Report, is_counted, with_sentence
 from kplan.documents.nodes import NewNodeRef, NodeChanges
@@ -326,6 +326,10 @@ class Plan(Answer):
     @cached_property
     def groups(self) -> tuple[GroupPlan, ...]:
         """What becomes of the groups of the pods, and what would help those that wait."""
+        if not self.tries:
+            return ()
+        from kplan.course.answers.pod_groups import plans_in_order
+
         return plans_in_order(self.session, self.tries, self.placements)
 
     def report(

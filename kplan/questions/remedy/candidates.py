@@ -23,7 +23,7 @@ from kplan.changes.patches import patch_of
 from kplan.changes.sets import Changes, Kind, is_patched, kinds_of
 from kplan.changes.values import AddNodes, AwaitNodes, Change, Move, Patch, Place, Scale, Uncordon
 from kplan.cluster.base import Base
-from kplan.course.answers.placement import share_of
+from kplan.course.answers.pod_groups import share_of
 from kplan.course.simulation.controllers.observed import ObservedPod
 from kplan.course.simulation.disruption import VIOLATED, loosened
 from kplan.course.simulation.jobs import JobState
