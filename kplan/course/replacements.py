@@ -1,4 +1,4 @@
-"""Which pods replace which in a change, what of that it brings about, and what of it counts."""
+"""What of the replacements of pods a change brings about, and what of it counts."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Literal
 
-import msgspec
 from msgspec import structs
 
 from kplan.api.quantity import grouped
@@ -16,48 +15,18 @@ from kplan.course.answers.drains import TIMED_OUT
 from kplan.course.answers.pod_groups import pending_in_groups
 from kplan.course.answers.verdict import Happened, counted_of, once_a_group
 from kplan.course.carried_out import CarriedOut
+from kplan.course.pairing import Replacement, replacements_in
 from kplan.course.simulation.controllers.observed import ObservedPod
-from kplan.course.simulation.nodes import comes_with_node
 from kplan.course.watching import begin
 from kplan.documents import change as d
 from kplan.documents.base import Condition, Counted
 from kplan.documents.plan import Action, CausedBy, PlanSummary
-from kplan.facts import DerivedOnce
 from kplan.framework.results import Outcome
 from kplan.workloads.hooks import HELD_UP
 
 PendingOutcome = Literal["", "Unschedulable", "Gated", "Error"]
 
-_LEAVING = (d.StepEvent.EVICTED, d.StepEvent.DELETED)
 _WORDS: Mapping[Outcome, PendingOutcome] = {Outcome.GATED: "Gated", Outcome.ERROR: "Error"}
-
-
-class Replacement(msgspec.Struct, frozen=True, dict=True):
-    """What happens to one pod: it leaves, or a new pod comes, or a new pod replaces it."""
-
-    workload: str
-    removed: d.Step | None = None
-    added: ObservedPod | None = None
-    is_circling: bool = False  #: nothing has come in its place because the same pods are evicted again and again
-
-    @DerivedOnce
-    def pod(self) -> str:
-        """NAMESPACE/NAME of the pod that leaves, else of the new pod."""
-        return self.removed.pod if self.removed is not None else self.added.key if self.added is not None else ""
-
-    @DerivedOnce
-    def added_key(self) -> str:
-        """NAMESPACE/NAME of the new pod; empty for none."""
-        return "" if self.added is None else self.added.key
-
-    @DerivedOnce
-    def action(self) -> Action:
-        """The name of it in reports."""
-        if self.added is None:
-            return Action.PENDING if self.is_circling else Action.EVICTED
-        if not self.added.node:
-            return Action.PENDING
-        return Action.PLACED if self.removed is None or self.removed.node is None else Action.MOVED
 
 
 class Replacements:
@@ -73,13 +42,7 @@ class Replacements:
         staying = (pod for pod in pending if pod is not None and not pod.is_terminating)
         self._was_pending = {pod.key: pod for pod in staying if not pod.is_new}
         #: by workload, in the order in which these were moved, then pods that stay pending although they were tried
-        # (a pod that cannot be evicted is still there)
-        self.all = [one for one in self._paired_all() if one.added is not None or one.pod not in change.blocked]
-        if change.simulation.circle:
-            unreplaced = {pod.key for lost in change.simulation.life.lost.values() for pod in lost}
-            for index, one in enumerate(self.all):
-                is_circling = one.added is None and one.pod in unreplaced
-                self.all[index] = Replacement(one.workload, one.removed, one.added, is_circling)
+        self.all = list(replacements_in(change, self._waited, self._was_pending))
         moved = {replacement.added.key for replacement in self.all if replacement.added is not None}
         still = (key for key, pod in self._was_pending.items() if not pod.node)
         self._still_pending = frozenset(change.queue).intersection(still)
@@ -94,7 +57,6 @@ class Replacements:
         self._waiters = self._was_pending.keys() | {
             added.key for removed, added in replaced if removed and added and removed.pod in self._waited
         }
-
         self._waiters |= self._exchanged
 
     @cached_property
@@ -155,31 +117,6 @@ class Replacements:
         if removed is None or removed.by is None or removed.by not in waiting:
             return False
         return removed.by in self._waiters or self._base.derived(_without_change).get(removed.pod) is replacement.action
-
-    def _paired_all(self) -> Iterator[Replacement]:
-        """Yield pods that leave, paired: by name in a stateful set, by node in a daemon set, in order elsewhere."""
-        removed: dict[str, list[d.Step]] = {}
-        born: set[str] = set()
-        added: dict[str, list[ObservedPod]] = {}
-        created, bound = d.StepEvent.CREATED, d.StepEvent.BOUND
-        for step in self._change.steps:
-            if step.event is created:
-                born.add(step.pod)
-            elif step.event in _LEAVING and step.pod not in born:
-                # A pod that waited when the change began has no node to leave, whichever it passes through.
-                left = structs.replace(step, node=None) if step.pod in self._waited else step
-                removed.setdefault(step.workload, []).append(left)
-            elif step.event is bound and step.pod in self._was_pending and step.pod not in born:
-                added.setdefault(step.workload, []).append(self._was_pending[step.pod])
-        there = self._simulation.pods
-        for pod in [there[row] for row in self._simulation.life.newcomers if row in there]:
-            if not pod.is_terminating and not comes_with_node(self._simulation, pod):
-                added.setdefault(self._simulation.workload_of(pod), []).append(pod)
-        for workload, pod in self._simulation.kubelets.finished:
-            if pod.is_new or pod.key in self._waited:
-                added.setdefault(workload, []).append(pod)
-        for workload in dict.fromkeys(step.workload for step in self._change.steps if step.pod):
-            yield from _paired(workload, removed.get(workload, []), added.get(workload, []))
 
     def caused_by(self, replacement: Replacement) -> CausedBy:
         """Return whether the change, or pods that were pending before it, bring a replacement about."""
@@ -307,26 +244,3 @@ def _without_change(base: Base) -> Mapping[str, Action]:
     simulation.retry_pending()
     simulation.run()
     return {one.pod: one.action for one in Replacements(CarriedOut(simulation, base)).all}
-
-
-def _paired(workload: str, removed: Sequence[d.Step], added: Sequence[ObservedPod]) -> Iterator[Replacement]:
-    left = {pod.key: pod for pod in added}
-    meant_for = {pod.target: pod.key for pod in added if pod.target}  # pods of daemon sets
-    unmatched: list[d.Step] = []
-    for step in removed:
-        successor = step.pod if step.pod in left else meant_for.get(step.node or "", "")
-        pod = left.pop(successor, None)
-        if pod is not None:
-            yield Replacement(workload, step, pod)
-        else:
-            unmatched.append(step)
-    # A pod of a daemon set takes the place of none on another node.
-    gone = [step for step in unmatched if meant_for and step.node]
-    unmatched = [step for step in unmatched if not (meant_for and step.node)]
-    rest = list(left.values())
-    for step, pod in zip(unmatched, rest, strict=False):
-        yield Replacement(workload, step, pod)
-    for step in (*gone, *unmatched[len(rest) :]):
-        yield Replacement(workload, step)
-    for pod in rest[len(unmatched) :]:
-        yield Replacement(workload, added=pod)

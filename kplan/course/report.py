@@ -33,9 +33,10 @@ from kplan.course.missing import (
     workloads_at_present,
     workloads_of_task,
 )
+from kplan.course.pairing import Replacement
 from kplan.course.provisioning import node_changes
 from kplan.course.queue_course import queue_entries
-from kplan.course.replacements import Replacement, Replacements
+from kplan.course.replacements import Replacements
 from kplan.course.simulation.controllers.observed import ObservedPod
 from kplan.course.simulation.draining import DELETE_EMPTYDIR_DATA, FORCE
 from kplan.course.simulation.queue import in_turn

@@ -20,7 +20,8 @@ from kplan.course.answers.verdict import conditions, judged, verdict_on
 from kplan.course.asking import Showing, answers
 from kplan.course.carried_out import CarriedOut
 from kplan.course.carry_out import Opening, carry_out
-from kplan.course.replacements import Replacement, Replacements
+from kplan.course.pairing import Replacement
+from kplan.course.replacements import Replacements
 from kplan.course.simulation.any_node import AnyNodeTaker, Uncertain
 from kplan.course.simulation.draining import drained_pods
 from kplan.course.simulation.loop import Simulation
