@@ -123,8 +123,8 @@ class Advice(msgspec.Struct, frozen=True, kw_only=True):
 
     adds: tuple[NewNode, ...] = ()
     existing: Mapping[str, tuple[str, ...]] = {}  #: node -> the pending pods that it has room for, NAMESPACE/NAME
-    #: pod -> pool or group -> why it cannot help, in the autoscaler's words
-    unhelped: Mapping[str, Mapping[str, tuple[str, ...]]] = {}
+    #: returns pod -> pool or group -> why it cannot help, in the autoscaler's words
+    unhelped: Callable[[], Mapping[str, Mapping[str, tuple[str, ...]]]] = dict
     #: returns pod -> the pools or groups of `unhelped` that would help it, if they might grow now; "" for all of them
     could_help: Callable[[], Mapping[str, tuple[str, ...]]] = dict
     events: Mapping[str, str] = {}  #: pod -> what the autoscaler writes about a pod that it does not help

@@ -121,7 +121,7 @@ class Growth(msgspec.Struct):
         return NodeChanges(
             autoscaler=ref_to(self.autoscaler),
             added=tuple(new.facts for new in self.adds),
-            unhelped={pod: dict(why) for pod, why in advice.unhelped.items() if not node_of.get(pod)},
+            unhelped={pod: dict(why) for pod, why in advice.unhelped().items() if not node_of.get(pod)},
             could_help={pod: own for pod, own in advice.could_help().items() if own and not node_of.get(pod)} or UNSET,
             events={pod: text for pod, text in advice.events.items() if not node_of.get(pod)},
             existing=existing,

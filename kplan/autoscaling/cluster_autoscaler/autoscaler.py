@@ -23,7 +23,7 @@ from kplan.autoscaling.cluster_autoscaler.nodes import is_to_be_deleted, marked
 from kplan.autoscaling.cluster_autoscaler.pods import bound, created
 from kplan.autoscaling.cluster_autoscaler.pools import cloud_of, pool_names
 from kplan.autoscaling.cluster_autoscaler.scale_down import NOT_UNDERUTILIZED, RECENTLY_UNREMOVABLE, Removable
-from kplan.autoscaling.cluster_autoscaler.scale_up import FAILED, LIMITED, SUCCESSFUL, ScaleUp, Unhelped
+from kplan.autoscaling.cluster_autoscaler.scale_up import FAILED, LIMITED, SUCCESSFUL, ScaleUp
 from kplan.autoscaling.cluster_autoscaler.setup import content_of, setup_of  # noqa: F401 - see settings
 from kplan.autoscaling.cluster_autoscaler.templates import TEMPLATE_LABEL, Remembered, Template, templates_seen
 from kplan.autoscaling.settings import ClusterAutoscaler
@@ -54,19 +54,14 @@ def advice_of(
     removals = [(known, result.at) for result in results for known in result.scale_down.removed]
     gone = {known.node.metadata.name for known, _ in removals}
     prices = setup.prices_of(snapshot.nodes)
-    unhelped, could_help, events = {}, {}, {}
-    for outcome in results[-1].scale_ups:
-        for pod in outcome.unhelped:
-            unhelped[pod.pod.metadata.key] = _words_of(pod, outcome, setup)
-            could_help[pod.pod.metadata.key] = ("",) if outcome.result == LIMITED else pod.could_help
-            if outcome.result not in (SUCCESSFUL, FAILED):
-                events[pod.pod.metadata.key] = pod.event_text
+    scale_ups = results[-1].scale_ups
+    failed = (outcome for outcome in scale_ups if outcome.result not in (SUCCESSFUL, FAILED))
     return seam.Advice(
         adds=adds,
         existing={node: tuple(names) for node, names in existing.items()},
-        unhelped=unhelped,
-        could_help=lambda: could_help,
-        events=events,
+        unhelped=partial(_words_of, scale_ups, setup),
+        could_help=lambda: {pod: tuple(own) for one in scale_ups for pod, own in one.could_help().items()},
+        events={pod.pod.metadata.key: pod.event_text for outcome in failed for pod in outcome.unhelped},
         removes=tuple(_removal(known, at, prices) for known, at in removals),
         stays=dict(_stays(snapshot, setup, results, gone)),
         price=seam.prices_around(prices, adds, gone),
@@ -89,13 +84,20 @@ def _removal(known: Removable, at: float, prices: Mapping[str, float]) -> seam.N
     )
 
 
-def _words_of(pod: Unhelped, outcome: ScaleUp, setup: Setup) -> dict[str, tuple[str, ...]]:
-    """Return why groups do not help a pod, those first that could; under an empty name what keeps all from it."""
-    if outcome.result == LIMITED:
-        return {"": (f"the cluster may have {count(setup.options.max_nodes_total, 'node')} at most (max-nodes-total)",)}
-    first = {group: (pod.skipped[group].words,) for group in pod.could_help}
-    reasons = first | {group: (skipped.words,) for group, skipped in pod.skipped.items()} | dict(pod.rejected)
-    return reasons or {"": (outcome.error or "there is no node group",)}
+def _words_of(scale_ups: Iterable[ScaleUp], setup: Setup) -> dict[str, dict[str, tuple[str, ...]]]:
+    """Return pod -> group -> why it does not help, those first that could; under "" what keeps all groups from it."""
+    words: dict[str, dict[str, tuple[str, ...]]] = {}
+    for outcome in scale_ups:
+        could_help, of_all = outcome.could_help(), outcome.error or "there is no node group"
+        if outcome.result == LIMITED:
+            most = count(setup.options.max_nodes_total, "node")
+            of_all = f"the cluster may have {most} at most (max-nodes-total)"
+        for unhelped in outcome.unhelped:
+            pod = unhelped.pod.metadata.key
+            skipped = {name: (why.words,) for name, why in unhelped.skipped.items()}
+            first = {name: skipped[name] for name in could_help.get(pod, ()) if name in skipped}
+            words[pod] = (first | skipped | dict(unhelped.rejected)) or {"": (of_all,)}
+    return words
 
 
 def _adds(results: Iterable[LoopResult], setup: Setup, namer: seam.Namer) -> Iterator[seam.NewNode]:
@@ -232,13 +234,13 @@ class ClusterAutoscalerEngine:
     def widening(self, cluster: seam.PreparedCluster) -> Iterator[tuple[Pool, ...]]:
         """Yield the groups that would help more pods if they could grow further, with the maximum size that does it."""
         groups, nodes = self._setup.groups, cluster.snapshot.node_by_name
-        n_waiting = len(self.provision(cluster).unhelped)
+        n_waiting = len(self.provision(cluster).unhelped())
         tried = sorted((group for group in groups if group.room < n_waiting), key=lambda group: group.room)
         for group in tried[:MOST_TRIED]:
             larger = replace(group, most=group.target + n_waiting)
             advice = self._with_groups(larger if other is group else other for other in groups).provision(cluster)
             added = sum(new.facts.group == group.name for new in advice.adds)
-            if len(advice.unhelped) < n_waiting and group.target + added > group.most:
+            if len(advice.unhelped()) < n_waiting and group.target + added > group.most:
                 cloud = _cloud(group, [nodes[name] for name in group.nodes if name in nodes])
                 yield (Pool(group.name, size=GroupSize(group.most, group.target + added, cloud)),)
 
@@ -271,7 +273,11 @@ class ClusterAutoscalerEngine:
 
     def _looked(self, cluster: seam.PreparedCluster, remembered: Remembered, *, loops: Sequence[float]) -> seam.Advice:
         running = Loops(cluster, self._setup, remembered)
-        results = [running.run(at) for at in loops]
+        results: list[LoopResult] = []
+        for at in loops:
+            for outcome in results[-1].scale_ups if results else ():
+                outcome.could_help = dict  # nobody asks an earlier loop, which so lets go of its cluster
+            results.append(running.run(at))
         return advice_of(cluster.snapshot, self._setup, results)
 
 

@@ -234,7 +234,9 @@ class Loops:
         elif most > 0 and n_ready >= most:
             result.events.append(("MaxNodesTotalReached", scale_up.MAX_NODES_TOTAL.format(most)))
             unhelped = [scale_up.Unhelped(pod, {}, {}) for pod in pods]
-            result.scale_ups.append(scale_up.ScaleUp(scale_up.LIMITED, unhelped=unhelped))
+            limited = scale_up.ScaleUp(scale_up.LIMITED, unhelped=unhelped)
+            limited.could_help = lambda: {pod.metadata.key: ("",) for pod in pods}
+            result.scale_ups.append(limited)
         elif not self._options.bypassed_scheduler_names and self._are_new(scratch, pods):
             result.scale_ups.append(scale_up.ScaleUp("ScaleUpInCooldown"))
             return True

@@ -6,7 +6,8 @@ Upstream: cluster-autoscaler core/scaleup/orchestrator/orchestrator.go.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache, partial
 
 import msgspec
 from msgspec.structs import replace
@@ -40,7 +41,6 @@ class Unhelped(msgspec.Struct, frozen=True):
     pod: Pod
     rejected: Mapping[str, tuple[str, ...]]  #: group -> the words of the scheduler
     skipped: Mapping[str, Skipped]  #: group -> why it does not grow at all
-    could_help: tuple[str, ...] = ()  #: the groups of `skipped` whose nodes it fits
 
     @property
     def reason_counts(self) -> Counter[str]:
@@ -65,6 +65,8 @@ class ScaleUp(msgspec.Struct):
     triggered: list[Pod] = []
     awaiting: list[Pod] = []
     unhelped: list[Unhelped] = []
+    #: returns NAMESPACE/NAME of such a pod -> the groups that would help it, if they might grow now; "" for all of them
+    could_help: Callable[[], Mapping[str, Sequence[str]]] = dict
     events: list[tuple[str, str]] = []
 
 
@@ -85,9 +87,12 @@ class Orchestrator:
         self._templates, self._expanders, self._quotas = expanders.templates, expanders, quotas
 
     def scale_up(self, pods: Sequence[Pod]) -> ScaleUp:
-        if (unknown := self._unknown_upcoming()) is not None:
-            error = f"could not get upcoming nodes: failed to find template node for node group {unknown}"
-            return ScaleUp(FAILED, error, unhelped=[Unhelped(pod, {}, {}) for pod in pods])
+        listed = {group.name for group in self._groups if isinstance(group, ListedGroup)}
+        for name in self._state.upcoming():
+            if name not in self._templates and name not in listed:
+                # Its nodes are awaited, though nothing shows what they will be like; UpcomingNodes.
+                error = f"could not get upcoming nodes: failed to find template node for node group {name}"
+                return ScaleUp(FAILED, error, unhelped=[Unhelped(pod, {}, {}) for pod in pods])
         alike = ((own, self._scratch.info(own[0])) for own in equivalence_groups(pods))
         pod_groups = [PodGroup(own, info, wanted_by(info.requests)) for own, info in alike]
         # Which groups may grow, and why the others may not; filterValidScaleUpNodeGroups.
@@ -99,22 +104,12 @@ class Orchestrator:
         self._compute_options(outcome, pod_groups, valid)
         if outcome.options:
             self._decide(outcome, pod_groups)
-        outcome.unhelped = self._unhelped(pod_groups, skipped)
+        self._note_unhelped(outcome, pod_groups, skipped)
         if outcome.result == SUCCESSFUL and outcome.choice is not None:
             best = outcome.choice.best.group.name
-            outcome.awaiting = [
-                pod
-                for pod_group in pod_groups
-                if pod_group.fitting and best in pod_group.rejected
-                for pod in pod_group.pods
-            ]
+            waiting = (own for own in pod_groups if own.fitting and best in own.rejected)
+            outcome.awaiting = [pod for pod_group in waiting for pod in pod_group.pods]
         return outcome
-
-    def _unknown_upcoming(self) -> str | None:
-        """Return a group whose nodes are awaited though nothing shows what they will be like; UpcomingNodes."""
-        listed = {group.name for group in self._groups if isinstance(group, ListedGroup)}
-        unknown = (name for name in self._state.upcoming() if name not in self._templates and name not in listed)
-        return next(unknown, None)
 
     def _reason_to_skip(self, group: NodeGroup) -> Skipped | None:
         if (reason := self._unsafe(group)) is not None:
@@ -266,24 +261,26 @@ class Orchestrator:
             self.execute(outcome.growths)
         return outcome
 
-    def _unhelped(self, pod_groups: Sequence[PodGroup], skipped: Mapping[str, Skipped]) -> list[Unhelped]:
-        """Return the pods that fit no group that may grow; GetRemainingPods."""
+    def _note_unhelped(self, outcome: ScaleUp, pod_groups: Sequence[PodGroup], skipped: Mapping[str, Skipped]) -> None:
+        """Note the pods that fit no group that may grow; GetRemainingPods."""
         stuck = [pod_group for pod_group in pod_groups if not pod_group.fitting]
-        tried = [replace(pod_group, rejected={}, fitting=[]) for pod_group in stuck]
-        self._try_groups(tried, [name for name in skipped if name in self._templates])
+        # Upstream tries them on the groups that do not grow only with a flag. Of many loops only the last one tells
+        # which of these would help, so that it is tried when somebody asks.
+        tried = cache(partial(self._tried, stuck, [name for name in skipped if name in self._templates]))
         if self._options.scaleup_simulation_for_skipped_node_groups_enabled:
-            for pods, trial in zip(stuck, tried, strict=True):
+            for pods, trial in zip(stuck, tried(), strict=True):
                 pods.rejected |= trial.rejected
                 pods.fitting += trial.fitting
-        return [
-            Unhelped(pod, pods.rejected, _without(skipped, pods.rejected), tuple(trial.fitting))
-            for pods, trial in zip(stuck, tried, strict=True)
-            for pod in pods.pods
-        ]
+        outcome.could_help = lambda: {pod.metadata.key: trial.fitting for trial in tried() for pod in trial.pods}
+        for pods in stuck:
+            left = {name: why for name, why in skipped.items() if name not in pods.rejected}
+            outcome.unhelped += [Unhelped(pod, pods.rejected, left) for pod in pods.pods]
 
-
-def _without(skipped: Mapping[str, Skipped], names: Collection[str]) -> Mapping[str, Skipped]:
-    return {name: why for name, why in skipped.items() if name not in names}
+    def _tried(self, pod_groups: Iterable[PodGroup], names: Sequence[str]) -> list[PodGroup]:
+        """Return pods with which groups of nodes could hold them; nothing that a loop tries outlasts its attempt."""
+        tried = [replace(pod_group, rejected={}, fitting=[]) for pod_group in pod_groups]
+        self._try_groups(tried, names)
+        return tried
 
 
 def _note(pod_group: PodGroup, name: str, rejection: Rejection | None) -> None:

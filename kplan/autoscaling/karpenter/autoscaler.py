@@ -139,7 +139,7 @@ class KarpenterAutoscaler(msgspec.Struct, frozen=True, kw_only=True):
             adds=adds,
             price=prices_around(prices, adds),
             existing={node: tuple(pod.metadata.key for pod in pods) for node, pods in provisioned.existing.items()},
-            unhelped=_unhelped(prepared),
+            unhelped=partial(_unhelped, prepared),
             could_help=partial(_beyond_limits, prepared),
             events={
                 pod: FAILED + "; ".join(texts.of_pools(refused))

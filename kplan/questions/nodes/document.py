@@ -71,7 +71,7 @@ def decided_in_time(subject: Subject, clock: Clock, showing: Showing) -> NodesRe
     advice = Advice(
         adds=tuple(new for new in growth.adds if new.facts.name not in replacements),
         existing=changes.existing,
-        unhelped=changes.unhelped,
+        unhelped=lambda: changes.unhelped,
         events=changes.events,
         removes=tuple(growth.removes),
         stays={name: stay for name, stay in growth.advice.stays.items() if name not in gone},
@@ -93,16 +93,16 @@ def _report(
     """Return the NodesReport; of `unavailable` workloads too few pods are ready for a while."""
     context = base.context()
     warnings = tuple(dict.fromkeys((*context.warnings, *advice.warnings)))
-    fail_on = conditions(showing.fail_on, "nodes")
+    fail_on, unhelped = conditions(showing.fail_on, "nodes"), advice.unhelped()
     happened = [Counted(new.facts.name, "NewNode") for new in advice.all_new]
-    happened += [Counted(pod, "Unschedulable") for pod in advice.unhelped]
+    happened += [Counted(pod, "Unschedulable") for pod in unhelped]
     happened += [Counted(name, "Unavailable") for name in unavailable]
     return NodesReport(
         **head_of(replace(context, warnings=warnings), fail_on, happened),
         autoscaler=ref_to(autoscaler),
         adds=tuple(new.facts for new in advice.adds),
         existing=dict(advice.existing),
-        unhelped={pod: dict(why) for pod, why in advice.unhelped.items()},
+        unhelped={pod: dict(why) for pod, why in unhelped.items()},
         events=dict(advice.events),
         removes=tuple(removal.facts for removal in advice.removes),
         stays=dict(advice.stays),

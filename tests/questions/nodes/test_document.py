@@ -43,7 +43,7 @@ class Generous:
             adds=added,
             removes=(NodeRemoval(gone),),
             stays=stays,
-            unhelped=unhelped,
+            unhelped=lambda: unhelped,
             detail=lambda: {"now": cluster.now, "loops": list(loops)},
         )
 
