@@ -61,7 +61,7 @@ def nodes(
 
 def _hint(snapshot: Snapshot) -> str:
     """Return how to ask about a cluster that shows no autoscaler: what to type where its nodes have labels of pools."""
-    from kplan.autoscaling.cluster_autoscaler.pools import unfollowed_pools
+    from kplan.autoscaling.cluster_autoscaler.finding import unfollowed_pools
 
     cloud, pools = unfollowed_pools(snapshot)
     if not pools:

@@ -16,12 +16,11 @@ from kplan.api.provisioning import EMPTY, UNDERUTILIZED
 from kplan.api.quantity import count, grouped
 from kplan.autoscaling import seam
 from kplan.autoscaling.cluster_autoscaler.detail import detail_of
-from kplan.autoscaling.cluster_autoscaler.finding import Setup
+from kplan.autoscaling.cluster_autoscaler.finding import POOL_LABELS, Setup, cloud_of
 from kplan.autoscaling.cluster_autoscaler.groups import NodeGroup, groups_by_node
 from kplan.autoscaling.cluster_autoscaler.loop import GPU_BUFFER, LoopResult, Loops
 from kplan.autoscaling.cluster_autoscaler.nodes import is_to_be_deleted, marked
 from kplan.autoscaling.cluster_autoscaler.pods import bound, created
-from kplan.autoscaling.cluster_autoscaler.pools import cloud_of, pool_names
 from kplan.autoscaling.cluster_autoscaler.scale_down import NOT_UNDERUTILIZED, RECENTLY_UNREMOVABLE, Removable
 from kplan.autoscaling.cluster_autoscaler.scale_up import FAILED, LIMITED, SUCCESSFUL, ScaleUp
 from kplan.autoscaling.cluster_autoscaler.setup import content_of, setup_of  # noqa: F401 - see settings
@@ -143,8 +142,14 @@ def _stays(
     for result in results:
         for name, stay in result.scale_down.stays.items():
             # A node that was found to stay is not looked at again for some time: the reason is that of the first look.
-            if stay.reason != RECENTLY_UNREMOVABLE or name not in stays:
-                stays[name] = _with_use(name, stay, result)
+            if stay.reason == RECENTLY_UNREMOVABLE and name in stays:
+                continue
+            stays[name] = stay
+            used = result.scale_down.utilization.get(name)
+            if stay.reason == NOT_UNDERUTILIZED and used is not None:
+                share = f"{used.share * 100:.6g}% of allocatable"
+                message = f"{used.resource} requested ({share}) is above the scale-down utilization threshold"
+                stays[name] = replace(stay, message=message)
     for node in snapshot.nodes:
         name = node.metadata.name
         if name in gone:
@@ -158,16 +163,6 @@ def _stays(
         else:
             in_cooldown = last.scale_down.result == IN_COOLDOWN
             yield name, seam.reason_to_stay(IN_COOLDOWN if in_cooldown else "NotUnneededOtherReason")
-
-
-def _with_use(name: str, stay: KeptNode, result: LoopResult) -> KeptNode:
-    """Return why a node stays, with how much of it is used if it is for that."""
-    used = result.scale_down.utilization.get(name)
-    if stay.reason != NOT_UNDERUTILIZED or used is None:
-        return stay
-    share = f"{used.share * 100:.6g}% of allocatable"
-    message = f"{used.resource} requested ({share}) is above the scale-down utilization threshold"
-    return replace(stay, message=message)
 
 
 _N_LATER = 10
@@ -292,9 +287,9 @@ MOST_TRIED = 24  #: so many groups are tried, those that have no room first
 def _cloud(group: NodeGroup, nodes: Sequence[Node]) -> str:
     if group.name.startswith(("MachineDeployment/", "MachineSet/", "MachinePool/")) and group.name.count("/") == 2:
         return "clusterapi"
-    if any(group.name in pool_names(node) for node in nodes):
+    if any(node.metadata.labels.get(label) == group.name for node in nodes for label, _ in POOL_LABELS):
         return ""
-    return next(("aws" for node in nodes if cloud_of(node) == "aws"), "")
+    return "aws" if any(cloud_of(node) == "aws" for node in nodes) else ""
 
 
 class ClusterAutoscalerWatch:
@@ -310,7 +305,11 @@ class ClusterAutoscalerWatch:
     def look(
         self, cluster: seam.PreparedCluster, leaving: Collection[str], *, removes: bool, has_changed: bool
     ) -> seam.Round:
-        snapshot = _with_marks(cluster.snapshot, leaving, cluster.now)
+        nodes = list(cluster.snapshot.nodes)
+        for at, node in enumerate(nodes):
+            if node.metadata.name in leaving and not is_to_be_deleted(node):
+                nodes[at] = marked(node, TO_BE_DELETED, NO_SCHEDULE, cluster.now)
+        snapshot = replace(cluster.snapshot, nodes=tuple(nodes)) if leaving else cluster.snapshot
         present, loops = snapshot.node_by_name, self._loops
         for group in loops.groups:
             there = (name for name in self._home_of(group) if name in present and name not in leaving)
@@ -341,16 +340,3 @@ class ClusterAutoscalerWatch:
     def keep(self, node: str, now: int) -> None:
         self._home[node].target += 1
         self._loops.note_failure(self._home[node], now)
-
-
-def _with_marks(snapshot: Snapshot, leaving: Collection[str], now: int) -> Snapshot:
-    """Return a cluster in which the nodes that go are marked so."""
-    if not leaving:
-        return snapshot
-    nodes = tuple(
-        marked(node, TO_BE_DELETED, NO_SCHEDULE, now)
-        if node.metadata.name in leaving and not is_to_be_deleted(node)
-        else node
-        for node in snapshot.nodes
-    )
-    return replace(snapshot, nodes=nodes)

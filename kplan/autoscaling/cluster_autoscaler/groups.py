@@ -6,7 +6,8 @@ Upstream: cluster-autoscaler resourcequotas/tracker.go, usage.go, cache.go.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 
 import msgspec
 
@@ -127,7 +128,13 @@ class Quotas:
         self._of_group: dict[str, dict[str, int]] = {}
         limits = (options.cores_total, options.memory_total, *options.gpu_total)
         whole = {limit.resource: limit.least if is_min else limit.most for limit in limits}
-        self._quotas = [_Quota(_CLUSTER_WIDE, whole), *_custom(custom, options)]
+        self._quotas = [_Quota(_CLUSTER_WIDE, whole)]
+        for own in custom if options.capacity_quotas_enabled else ():
+            with suppress(InvalidSelector):
+                selector = None if own.spec.selector is None else selector_from(own.spec.selector)
+                if is_true(own.status.conditions, "Valid"):
+                    left = {name: value(amount) for name, amount in own.spec.limits.resources.items()}
+                    self._quotas.append(_Quota(f"CapacityQuota/{own.metadata.name}", left, selector))
         usages: list[Counter[str]] = [Counter() for _ in self._quotas]
         for node in nodes:
             if node.metadata.labels.get("type") != "virtual-kubelet":
@@ -179,16 +186,3 @@ class Quotas:
         if group is not None:
             self._of_group[group.name] = resources
         return resources
-
-
-def _custom(quotas: Iterable[CapacityQuota], options: Options) -> Iterator[_Quota]:
-    """Yield the quotas that the autoscaler has found valid."""
-    for quota in quotas if options.capacity_quotas_enabled else ():
-        is_valid = is_true(quota.status.conditions, "Valid")
-        try:
-            selector = None if quota.spec.selector is None else selector_from(quota.spec.selector)
-        except InvalidSelector:
-            continue
-        if is_valid:
-            limits = {name: value(amount) for name, amount in quota.spec.limits.resources.items()}
-            yield _Quota(f"CapacityQuota/{quota.metadata.name}", limits, selector)

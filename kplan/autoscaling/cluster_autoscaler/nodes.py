@@ -79,18 +79,20 @@ def as_listed(nodes: Iterable[Node], options: Options) -> tuple[list[Node], list
 
     Nodes that lack their GPU, and those with a startup taint, count as not ready since they were created.
     """
-    listed = [_as_started(node, options) for node in nodes]
-    return listed, [node for node in listed if is_ready(node) and not node.spec.unschedulable]
-
-
-def _as_started(node: Node, options: Options) -> Node:
-    lacks_gpus = GPU_LABEL in node.metadata.labels and not gpus(node)
-    is_starting = lacks_gpus or any(is_startup_taint(taint.key, options) for taint in node.spec.taints)
-    if not is_starting or node.spec.unschedulable or not is_ready(node):
-        return node
-    unready = NodeCondition(type="Ready", status="False", last_transition_time=node.metadata.creation_timestamp)
-    others = (condition for condition in node.status.conditions if condition.type != "Ready")
-    return replace(node, status=replace(node.status, conditions=(unready, *others)))
+    listed, ready = [], []
+    for node in nodes:
+        listed.append(node)
+        if node.spec.unschedulable or not is_ready(node):
+            continue
+        lacks_gpus = GPU_LABEL in node.metadata.labels and not gpus(node)
+        if lacks_gpus or any(is_startup_taint(taint.key, options) for taint in node.spec.taints):
+            created = node.metadata.creation_timestamp
+            unready = NodeCondition(type="Ready", status="False", last_transition_time=created)
+            others = (condition for condition in node.status.conditions if condition.type != "Ready")
+            listed[-1] = replace(node, status=replace(node.status, conditions=(unready, *others)))
+        else:
+            ready.append(node)
+    return listed, ready
 
 
 def is_startup_taint(key: str, options: Options) -> bool:

@@ -131,10 +131,14 @@ class Planner:
         """Return the nodes whose pods find places, one after the other, as many as are of use."""
         row_of = scratch.cluster.nodes.row_of
         destinations = scratch.only(row_of[node.metadata.name] for node in nodes if node.metadata.name in row_of)
+        # How many unneeded nodes are enough; unneededNodesLimit.
+        n, interval = self._options.max_scale_down_parallelism, max(self._shortest, 1)
+        n_loops = max(self._options.scale_down_unneeded_time, interval) // interval
+        limit = min(len(self.unneeded) + n + n, n * n_loops + n)
         removable: list[Removable] = []
         n_atomic = 0
         for node in eligible:
-            if len(removable) - n_atomic >= self._limit():
+            if len(removable) - n_atomic >= limit:
                 break
             outcome = self._simulate(scratch, node, destinations, rules)
             if isinstance(outcome, KeptNode):
@@ -170,13 +174,6 @@ class Planner:
         self.utilization[name] = used
         threshold = own.scale_down_gpu_utilization_threshold if used.is_gpu else own.scale_down_utilization_threshold
         return NOT_UNDERUTILIZED if used.share > threshold else ""
-
-    def _limit(self) -> int:
-        """Return how many unneeded nodes are enough; unneededNodesLimit."""
-        n = self._options.max_scale_down_parallelism
-        interval = max(self._shortest, 1)
-        unneeded_time = max(self._options.scale_down_unneeded_time, interval)
-        return min(len(self.unneeded) + n + n, n * (unneeded_time // interval) + n)
 
     def _simulate(
         self, scratch: Scratch, node: Node, destinations: BoolArray, rules: Drainability
@@ -217,7 +214,14 @@ class Planner:
             else:
                 ready.append(removable)
         ready.sort(key=lambda removable: _is_drained(removable) and removable.is_risky)
-        chosen = self._whole_groups(ready, present)
+        # Groups that go as a whole stay where not all of their nodes may go; FilterUnremovableNodes.
+        chosen = [known for known in ready if not self._group_of[known.node.metadata.name].is_atomic]
+        for members in self._by_group(ready, are_atomic=True):
+            if _is_whole(self._group_of[members[0].node.metadata.name], len(members), present):
+                chosen += members
+            else:
+                for known in members:
+                    self._note(known.node, "AtomicScaleDownFailed")
         for removable in chosen:
             if removable.move.waiting:
                 self._note(removable.node, "BlockedByOnCompletionPod")
@@ -239,18 +243,6 @@ class Planner:
             return "MinimalResourceLimitExceeded"
         sizes[group.name] -= 1
         return None
-
-    def _whole_groups(self, removable: Sequence[Removable], present: frozenset[str]) -> list[Removable]:
-        """Leave out nodes of groups that go as a whole, where not all of them may go; FilterUnremovableNodes."""
-        group_of = self._group_of
-        chosen = [known for known in removable if not group_of[known.node.metadata.name].is_atomic]
-        for members in self._by_group(removable, are_atomic=True):
-            if _is_whole(group_of[members[0].node.metadata.name], len(members), present):
-                chosen += members
-            else:
-                for known in members:
-                    self._note(known.node, "AtomicScaleDownFailed")
-        return chosen
 
     def _cropped(self, leaving: Sequence[Removable], present: frozenset[str]) -> list[Removable]:
         """Return as many of some nodes as may go at once, of all that are present, empty ones first; CropNodes."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cached_property, partial
+from functools import partial
 
 import msgspec
 import numpy as np
@@ -133,16 +133,13 @@ class Scratch:
 
     def bind(self, pod: int, row: int) -> None:
         if self.cluster.pods.infos[pod].pod.spec.resource_claims:
-            self._reserve(pod, row)
+            cycle, _, outcome = self._pre_filter(pod)
+            if outcome.status is None:
+                self.framework.statuses(cycle, np.asarray([row], np.intp), outcome.skipped)
+                if self.framework.run_reserve(cycle, row).is_success:
+                    self._undoing.append(partial(self.framework.run_unreserve, cycle, row))
         self.cluster.bind(pod, row)
         self._undoing.append(partial(self.cluster.unbind, pod))
-
-    def _reserve(self, pod: int, row: int) -> None:
-        cycle, _, outcome = self._pre_filter(pod)
-        if outcome.status is None:
-            self.framework.statuses(cycle, np.asarray([row], np.intp), outcome.skipped)
-            if self.framework.run_reserve(cycle, row).is_success:
-                self._undoing.append(partial(self.framework.run_unreserve, cycle, row))
 
     def unbind(self, pod: int) -> None:
         row = self.cluster.node_of[pod]
@@ -211,14 +208,10 @@ class Scratch:
     def fits_alone(self, pod: int) -> bool:
         """Tell whether the verdict of a node on a pod depends on that node alone, and there on requests only."""
         cycle, _, outcome = self._pre_filter(pod)
-        looks_around = (
-            outcome.status is not None or outcome.nodes is not None or self._cluster_filters - outcome.skipped
-        )
-        return not (cycle.pod.host_ports or looks_around)
-
-    @cached_property
-    def _cluster_filters(self) -> frozenset[str]:
-        return frozenset(plugin.name for plugin in self.framework.filter_plugins if plugin.scope is Scope.CLUSTER)
+        if cycle.pod.host_ports or outcome.status is not None or outcome.nodes is not None:
+            return False
+        around = {plugin.name for plugin in self.framework.filter_plugins if plugin.scope is Scope.CLUSTER}
+        return around <= outcome.skipped
 
     def rejections(self, pod: int, rows: Sequence[int]) -> list[Rejection | None]:
         """Return for each of some nodes why a pod does not fit, or None where it does; RunFiltersOnNode."""
@@ -226,14 +219,10 @@ class Scratch:
         if outcome.status is not None:
             return [outcome.status.reasons] * len(rows)
         statuses = self.framework.statuses(cycle, np.asarray(rows, np.intp), outcome.skipped)
-        return [
-            ()
-            if outcome.nodes is not None and self.name(row) not in outcome.nodes
-            else None
-            if status is None
-            else status.texts
-            for row, status in zip(rows, statuses, strict=True)
-        ]
+        words = [None if status is None else status.texts for status in statuses]
+        if outcome.nodes is not None:
+            words = [own if self.name(row) in outcome.nodes else () for row, own in zip(rows, words, strict=True)]
+        return words
 
     def find(self, pod: int, acceptable: BoolArray | None = None) -> int | None:
         """Return the first node from the cursor on that a pod fits, and move the cursor; None for none.
@@ -255,8 +244,9 @@ class Scratch:
         if outcome.nodes is not None:
             named = [self.cluster.nodes.row_of[name] for name in outcome.nodes if name in self.cluster.nodes.row_of]
             passes &= self.only(named)
-        index = first_from(passes[order], self.cursor.last + 1)
-        if index is None:
+        fits, start = passes[order], (self.cursor.last + 1) % len(order)
+        index = (start + int(np.concatenate((fits[start:], fits[:start])).argmax())) % len(order)
+        if not fits[index]:
             return None
         self.cursor.last = index
         return int(order[index])
@@ -307,16 +297,6 @@ class NewRow(msgspec.Struct, frozen=True):
 
     row: int
     pods: tuple[int, ...]  #: the pods that it comes with
-
-
-def first_from(passes: BoolArray, start: int) -> int | None:
-    """Return the first true element from a place on, going round; None for none."""
-    begin = start % len(passes)
-    index = int(passes[begin:].argmax())
-    if passes[begin + index]:
-        return begin + index
-    index = int(passes[:begin].argmax()) if begin else 0
-    return index if begin and passes[index] else None
 
 
 Wanted = tuple[tuple[str, int], ...]

@@ -6,9 +6,9 @@ import pytest
 import yaml
 
 import kplan
+from kplan.autoscaling.cluster_autoscaler.finding import CloudPool, matched
 from kplan.autoscaling.cluster_autoscaler.groups import ListedGroup, NodeGroup
 from kplan.autoscaling.cluster_autoscaler.options import Options
-from kplan.autoscaling.cluster_autoscaler.pools import CloudPool, matched
 from kplan.autoscaling.cluster_autoscaler.setup import Setup, setup_of
 from tests import objects
 from tests.autoscaling.cluster_autoscaler.test_advice import NOW, Object, node, pod, replica_set
