@@ -15,7 +15,6 @@ from functools import cached_property
 from typing import NamedTuple
 
 import msgspec
-from msgspec.structs import replace
 
 from kplan.admission.schedules import parse_schedule
 from kplan.api.core import Pod
@@ -85,6 +84,16 @@ def no_budget(reason: str) -> str:
 
 
 _VALIDATION_DELAY = 15 * 10**6  #: a command is looked at again after so many microseconds
+CONSOLIDATABLE = "Consolidatable"
+
+
+class ClaimState(msgspec.Struct, frozen=True):
+    """What may be done to a node, and why."""
+
+    is_consolidatable: bool = False
+    #: why it differs from its pool, empty if the reason is not known; None if it does not differ
+    drift: str | None = None
+    drifted_since: int = 0  #: microseconds since 1970
 
 
 class Candidate(msgspec.Struct, frozen=True):
@@ -116,7 +125,7 @@ class Candidate(msgspec.Struct, frozen=True):
 
     @property
     def is_drifted(self) -> bool:
-        return self.condition.is_drifted
+        return self.condition.drift is not None
 
 
 def price_of(candidates: Iterable[Candidate]) -> float:
@@ -139,9 +148,11 @@ class DisruptableCluster(msgspec.Struct, frozen=True, dict=True):
     def budgets(self) -> BudgetLimits:
         return BudgetLimits(self.prepared.snapshot.pod_disruption_budgets, self.now)
 
-    def later(self) -> DisruptableCluster:
-        """Return the cluster at the moment when a command is looked at again."""
-        return DisruptableCluster(self.prepared, self.conditions, self.events, self.now + _VALIDATION_DELAY)
+    def later(self, before: Iterable[Candidate], concerns: Filter) -> tuple[DisruptableCluster, list[Candidate]]:
+        """Return the cluster when a command is looked at again, and which of some candidates still are."""
+        later = DisruptableCluster(self.prepared, self.conditions, self.events, self.now + _VALIDATION_DELAY)
+        names = {candidate.name for candidate in before}
+        return later, [one for one in later.candidates(concerns) if one.name in names]
 
     @cached_property
     def every(self) -> list[Candidate]:
@@ -252,38 +263,20 @@ def _why_held(state: StateNode, budgets: BudgetLimits, now: int) -> tuple[str, s
     return "", ""
 
 
-CONSOLIDATABLE = "Consolidatable"
-
-
-class ClaimState(msgspec.Struct, frozen=True):
-    """What may be done to a node, and why."""
-
-    is_consolidatable: bool = False
-    is_drifted: bool = False
-    drifted: str = ""  #: why it differs from its pool; empty if it does not, or if the reason is not known
-    drifted_since: int = 0  #: microseconds since 1970
-
-
 def claim_states(prepared: Prepared) -> dict[str, ClaimState]:
     """Return what may be done to the node of each claim: as its conditions say, or as they have to be at the moment."""
-    states = {}
+    states, now = {}, prepared.now
     for claim in prepared.snapshot.node_claims:
         drifted, conditions = condition_of(claim.status.conditions, DRIFTED), claim.status.conditions
-        state = ClaimState(is_true(conditions, CONSOLIDATABLE))
-        if drifted is not None:
-            since = to_micros(drifted.last_transition_time or EPOCH)
-            state = replace(state, is_drifted=drifted.status == "True", drifted=drifted.reason, drifted_since=since)
+        is_consolidatable, drift, since = is_true(conditions, CONSOLIDATABLE), None, now
+        if drifted is not None and drifted.status == "True":
+            drift, since = drifted.reason, to_micros(drifted.last_transition_time or EPOCH)
         pool = prepared.pools.get(claim.metadata.labels.get(NODEPOOL, ""))
         if prepared.options.derive_conditions and pool is not None and claim.metadata.deletion_timestamp is None:
-            reason = drift_reason(prepared, pool, claim) if is_true(conditions, "Launched") else ""
-            is_static, now = pool.spec.replicas is not None, prepared.now
-            state = ClaimState(
-                state.is_consolidatable if is_static else consolidatable_at(pool, claim) <= now,
-                is_drifted=bool(reason),
-                drifted=reason,
-                drifted_since=state.drifted_since if state.is_drifted else now,
-            )
-        states[claim.metadata.name] = state
+            drift = (drift_reason(prepared, pool, claim) or None) if is_true(conditions, "Launched") else None
+            if pool.spec.replicas is None:
+                is_consolidatable = consolidatable_at(pool, claim) <= now
+        states[claim.metadata.name] = ClaimState(is_consolidatable, drift, since)
     return states
 
 

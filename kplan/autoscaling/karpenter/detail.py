@@ -97,7 +97,7 @@ def _disruption(conditions: Mapping[str, ClaimState], outcomes: Mapping[str, Met
     return {
         "conditions": {
             name: ({CONSOLIDATABLE: "True"} if state.is_consolidatable else {})
-            | ({DRIFTED: f"True {state.drifted}".strip()} if state.is_drifted else {})
+            | ({} if state.drift is None else {DRIFTED: f"True {state.drift}".strip()})
             for name, state in sorted(conditions.items())
         },
         "first": next((name for name, outcome in outcomes.items() if outcome.commands), ""),

@@ -11,7 +11,6 @@ singlenodeconsolidation.go, validation.go, controller.go, balanced.go; state/cos
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, zip_longest
 
@@ -141,19 +140,11 @@ def _takes_one(allowed: dict[str, int], candidate: Candidate) -> bool:
     return True
 
 
-def _later(
-    cluster: DisruptableCluster, before: Iterable[Candidate], concerns: Filter
-) -> tuple[DisruptableCluster, list[Candidate]]:
-    """Return the cluster at the second look, and which of the candidates before are still some."""
-    later, names = cluster.later(), {candidate.name for candidate in before}
-    return later, [one for one in later.candidates(concerns) if one.name in names]
-
-
 def _emptiness(cluster: DisruptableCluster, allowed: dict[str, int], candidates: list[Candidate]) -> list[Command]:
     empty = [one for one in _ranked(candidates) if one.is_empty and _takes_one(allowed, one)]
     if not empty:
         return []
-    later, current = _later(cluster, empty, _concerns_emptiness)
+    later, current = cluster.later(empty, _concerns_emptiness)
     allowed = later.allowed(EMPTY) if current else {}
     valid = tuple(candidate for candidate in current if _takes_one(allowed, candidate))
     return [Command(valid)] if valid else []
@@ -236,7 +227,7 @@ def _by_pool(candidates: Iterable[Candidate]) -> dict[str, list[Candidate]]:
 
 def _why_invalid(cluster: DisruptableCluster, command: Command) -> str:
     """Return why a command would not be given again after the delay; empty if it would."""
-    later, current = _later(cluster, command.candidates, _concerns_consolidation)
+    later, current = cluster.later(command.candidates, _concerns_consolidation)
     if len(current) != len(command.candidates):
         return "churn"
     allowed = later.allowed(UNDERUTILIZED)
@@ -288,10 +279,10 @@ def stays(
             n_alone += 1
             stay = _alone(prepared, candidate)
         stay = stay or _otherwise(state, condition, is_behind=candidate is not None)
-        drift = condition.drifted or DRIFTED
-        if condition.is_drifted and stay.reason == BLOCKED:
+        drift = condition.drift or DRIFTED
+        if condition.drift is not None and stay.reason == BLOCKED:
             stay = replace(stay, message=f"{stay.message} ({drift})")
-        elif condition.is_drifted:
+        elif condition.drift is not None:
             stay = reason_to_stay(DRIFTED, f"{drift}: Karpenter replaces it once its turn comes")
         yield state.name, stay
 
@@ -325,7 +316,7 @@ def _otherwise(state: StateNode, condition: ClaimState, *, is_behind: bool) -> K
         return reason_to_stay(BLOCKED, "Node isn't managed by karpenter")
     if is_behind:
         return reason_to_stay(CANDIDATE, "Karpenter disrupts other nodes first")
-    if condition.is_consolidatable or condition.is_drifted:
+    if condition.is_consolidatable or condition.drift is not None:
         return reason_to_stay(UNCONSOLIDATABLE, "no method of disruption concerns the node")
     return reason_to_stay(
         UNCONSOLIDATABLE, "not consolidatable: consolidateAfter has not passed since a pod came or went"
@@ -362,32 +353,27 @@ class Score(msgspec.Struct, frozen=True):
 
 
 class Balance:
-    """The price of each pool with nodes that may go, and what it would cost to disrupt all of its nodes."""
+    """The price of each pool with the policy, and what it would cost to disrupt all of its nodes."""
 
     def __init__(self, cluster: DisruptableCluster) -> None:
-        self._is_followed = cluster.prepared.release.balances
-        self._prices: defaultdict[str, float] = defaultdict(float)
-        self._costs: defaultdict[str, float] = defaultdict(float)
-        every = cluster.every
-        if not self._is_followed or not any(map(self._concerns, every)):
-            return
-        costs = {candidate.name: candidate.move_cost for candidate in every}
-        for state in cluster.prepared.state.nodes:
-            cost = costs.get(state.name)
-            if cost is None:
-                cost = move_cost(pod for pod in state.pods if not is_terminal(pod) and not is_of_daemon_set(pod))
-            self._costs[state.pool] += cost
-        for candidate in every:
-            self._prices[candidate.pool_name] += candidate.price or 0.0
-        prepared, of_claims = cluster.prepared, defaultdict[str, float](float)
+        prepared, every = cluster.prepared, cluster.every if cluster.prepared.release.balances else []
+        balanced = [one for one in every if one.pool.spec.disruption.consolidation_policy == POLICY]
+        self._prices = {candidate.pool_name: 0.0 for candidate in balanced}
+        self._costs = dict(self._prices)
+        costs = {candidate.name: candidate.move_cost for candidate in balanced}
+        for state in prepared.state.nodes:
+            if state.pool in self._costs:
+                moving = (pod for pod in state.pods if not is_terminal(pod) and not is_of_daemon_set(pod))
+                self._costs[state.pool] += costs[state.name] if state.name in costs else move_cost(moving)
+        # The prices of claims count; of a pool whose claims have none, those of the nodes that may go.
+        of_claims = dict(self._prices)
         for claim in prepared.snapshot.node_claims:
             labels = claim.metadata.labels
-            if all(key in labels for key in _LABELS) and labels[NODEPOOL] in prepared.pools:
+            if all(key in labels for key in _LABELS) and labels[NODEPOOL] in of_claims:
                 of_claims[labels[NODEPOOL]] += prepared.columns[labels[NODEPOOL]].listed_price(labels)
-        self._prices |= {name: price for name, price in of_claims.items() if price > 0 and name in self._prices}
-
-    def _concerns(self, candidate: Candidate) -> bool:
-        return self._is_followed and candidate.pool.spec.disruption.consolidation_policy == POLICY
+        for candidate in balanced:
+            self._prices[candidate.pool_name] += candidate.price or 0.0
+        self._prices |= {name: price for name, price in of_claims.items() if price > 0}
 
     def _score(self, pool: str, savings: float, cost: float) -> Score:
         price, whole = self._prices[pool], self._costs[pool]
@@ -395,7 +381,7 @@ class Balance:
 
     def may_pass(self, candidate: Candidate) -> bool:
         """Tell whether a node would be deleted if it needed no replacement."""
-        if not self._concerns(candidate) or self._prices[candidate.pool_name] <= 0:
+        if self._prices.get(candidate.pool_name, 0.0) <= 0:
             return True
         return self._score(candidate.pool_name, candidate.price or 0.0, candidate.move_cost).is_enough
 
@@ -404,11 +390,8 @@ class Balance:
         pools = _by_pool(command.candidates)
         total = price_of(command.candidates)
         scores = {}
-        for name in sorted(pools):
-            own = pools[name]
-            if not self._concerns(own[0]):
-                continue
-            savings = command.savings
+        for name in sorted(pools.keys() & self._prices):
+            own, savings = pools[name], command.savings
             if total > 0 and len(pools) > 1:
                 savings *= price_of(own) / total
             scores[name] = self._score(name, savings, added(candidate.move_cost for candidate in own))
