@@ -15,6 +15,7 @@ from kplan.api.core import Pod
 from kplan.api.labels import NODEPOOL
 from kplan.api.provisioning import NodePool
 from kplan.api.quantity import nanos_of
+from kplan.autoscaling.karpenter.buffers import Buffer, buffers_of
 from kplan.autoscaling.karpenter.claims import Basis
 from kplan.autoscaling.karpenter.cluster import (
     SIMULATED,
@@ -31,7 +32,7 @@ from kplan.autoscaling.karpenter.instance_types import Columns, InstanceType, we
 from kplan.autoscaling.karpenter.options import Options, Release
 from kplan.autoscaling.karpenter.overlays import Overlaid, overlay
 from kplan.autoscaling.karpenter.planned import Planned, planned_of, static_node
-from kplan.autoscaling.karpenter.pod_requirements import Buffer, Entrant, buffers_of, pod_requirements_of
+from kplan.autoscaling.karpenter.pod_requirements import Entrant, pod_requirements_of
 from kplan.autoscaling.karpenter.pods import BudgetLimits, PodFacts, is_pending, is_provisionable
 from kplan.autoscaling.karpenter.requirements import Vocabulary, bits_of
 from kplan.autoscaling.karpenter.scheduler import DaemonPlan, Refused, Scheduler
