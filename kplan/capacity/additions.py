@@ -34,7 +34,7 @@ from kplan.documents.capacity import Addition, ListedShape, Offer, Offers
 from kplan.framework.cycle import schedule_pod
 from kplan.remedies.node_shapes import AddedNodes, NodeShape, added_nodes, copies, node_shapes
 from kplan.remedies.trials import least
-from kplan.workloads.expansion import runs_on
+from kplan.workloads.new_pods import runs_on
 
 MAX_NODES = 4096  #: the largest number of nodes to try, and in an offer
 

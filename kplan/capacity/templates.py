@@ -45,7 +45,7 @@ from kplan.rules.resources import PODS
 from kplan.snapshot.defaults import complete
 from kplan.snapshot.model import Snapshot
 from kplan.workloads import Manifests
-from kplan.workloads.expansion import generated_claims, stateful_claims
+from kplan.workloads.new_pods import generated_claims, stateful_claims
 
 MAX_OWN_REPLICAS = 10_000  #: the largest number of pods for a template whose replicas have their own claims
 

@@ -28,7 +28,7 @@ from kplan.framework.listers import by_key, key_of
 from kplan.snapshot.defaults import complete, global_default, resolve_priority, with_default_class
 from kplan.snapshot.model import Snapshot
 from kplan.workloads import ManifestPod, Manifests, ManifestWorkload
-from kplan.workloads.expansion import generated_claims
+from kplan.workloads.new_pods import generated_claims
 
 if TYPE_CHECKING:
     from kplan.cluster.services import Services

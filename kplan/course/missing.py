@@ -41,7 +41,7 @@ from kplan.health.nodes import moment, nodes_health
 from kplan.health.words import shortage_text
 from kplan.plugins.node_affinity import unmet_by_node
 from kplan.snapshot.model import Snapshot
-from kplan.workloads.expansion import stateful_claims, with_tolerations
+from kplan.workloads.new_pods import stateful_claims, with_tolerations
 
 RUNS_PILE_UP = "RunsPileUp"
 

@@ -1,50 +1,26 @@
-"""The pods that controllers create for a workload, the claims that come with them, and the nodes of a daemon set."""
+"""Workloads of manifests, expanded into the pods that are created when they are applied."""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
-from functools import partial
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 import msgspec
 from msgspec.structs import replace
 
 from kplan.admission.defaults import default_job
-from kplan.api.affinity import (
-    NAME_FIELD,
-    Affinity,
-    NodeAffinity,
-    NodeSelector,
-    NodeSelectorRequirement,
-    NodeSelectorTerm,
-    Toleration,
-    Tolerations,
-    compile_node_selector,
-    required_node_affinity,
-)
-from kplan.api.core import Node, PersistentVolumeClaim, Pod, PodSpec, PodTemplateSpec, ReplicationController
-from kplan.api.kinds import DAEMON_SET, split_api_version, type_of
+from kplan.api.core import Pod, PodTemplateSpec, ReplicationController
+from kplan.api.kinds import split_api_version, type_of
 from kplan.api.labels import (
     COMPLETION_INDEX,
-    DISK_PRESSURE,
-    JOB_NAME,
-    LEGACY_JOB_NAME,
-    MEMORY_PRESSURE,
-    NETWORK_UNAVAILABLE,
-    NOT_READY,
-    PID_PRESSURE,
     STATEFUL_INDEX,
     STATEFUL_NAME,
     TEMPLATE_HASH,
-    UNREACHABLE,
-    UNSCHEDULABLE,
 )
-from kplan.api.meta import LabelSelector, ObjectMeta, OwnerReference, PlainMeta
+from kplan.api.meta import LabelSelector, OwnerReference, PlainMeta
 from kplan.api.names import in_letters, object_name
-from kplan.api.pod import PodResourceClaimStatus, PodTemplate
-from kplan.api.resource import ResourceClaim
-from kplan.api.storage import PersistentVolumeClaimVolumeSource, Volume
+from kplan.api.pod import PodTemplate
 from kplan.api.workloads import (
     CronJob,
     DaemonSet,
@@ -58,164 +34,9 @@ from kplan.api.workloads import (
 from kplan.facts import InputWarning
 from kplan.rules.pod_info import daemon_set_of
 from kplan.rules.resources import NANO, PODS, is_counted, nano, pod_requests
-from kplan.snapshot.defaults import with_default_class
 from kplan.snapshot.model import Snapshot
 from kplan.workloads import Manifests, Object, WrittenWorkload
-
-
-def stateful_claims(
-    obj: StatefulSet, pod: Pod, snapshot: Snapshot, known: Container[tuple[str, str]] | None = None
-) -> tuple[Pod, list[PersistentVolumeClaim]]:
-    """Return the pod with its claims as volumes, and the claims among them that the cluster does not have yet.
-
-    Of several claim templates with one name the last one counts. Upstream: getPersistentVolumeClaims, updateStorage.
-
-    `known`: (namespace, name) of the claims that the cluster has; None for those of the snapshot.
-    """
-    if not obj.spec.volume_claim_templates:
-        return pod, []
-    if known is None:
-        known = {(claim.metadata.namespace, claim.metadata.name) for claim in snapshot.persistent_volume_claims}
-    namespace = pod.metadata.namespace
-    selected = obj.spec.selector.match_labels if obj.spec.selector is not None else {}
-    volumes: list[Volume] = []
-    claims: list[PersistentVolumeClaim] = []
-    for template in {template.metadata.name: template for template in obj.spec.volume_claim_templates}.values():
-        name = f"{template.metadata.name}-{pod.metadata.name}"
-        source = PersistentVolumeClaimVolumeSource(claim_name=name)
-        volumes.append(Volume(name=template.metadata.name, persistent_volume_claim=source))
-        if (namespace, name) not in known:
-            labels = {**template.metadata.labels, **selected}
-            metadata = replace(template.metadata, name=name, namespace=namespace, labels=labels)
-            claim = PersistentVolumeClaim(metadata=metadata, spec=template.spec)
-            claims.append(with_default_class(claim, snapshot.storage_classes))
-    replaced = {volume.name for volume in volumes}
-    others = tuple(volume for volume in pod.spec.volumes if volume.name not in replaced)
-    return replace(pod, spec=replace(pod.spec, volumes=(*volumes, *others))), claims
-
-
-def generated_claims(pod: Pod, snapshot: Snapshot) -> tuple[Pod, list[msgspec.Struct]]:
-    """Return the pod and the claims that controllers create for it, for volumes and for devices.
-
-    The pod needs a uid, because the owner references of its claims hold it.
-    """
-    owner = OwnerReference(api_version="v1", kind="Pod", name=pod.metadata.name, uid=pod.metadata.uid, controller=True)
-    objects: list[msgspec.Struct] = []
-    for volume in pod.spec.volumes:
-        template = volume.ephemeral.volume_claim_template if volume.ephemeral is not None else None
-        if template is not None:
-            metadata = ObjectMeta(
-                name=f"{pod.metadata.name}-{volume.name}",
-                namespace=pod.metadata.namespace,
-                labels=template.metadata.labels,
-                annotations=template.metadata.annotations,
-                owner_references=(owner,),
-            )
-            claim = PersistentVolumeClaim(metadata=metadata, spec=template.spec)
-            objects.append(with_default_class(claim, snapshot.storage_classes))
-    known = {(one.metadata.namespace, one.metadata.name): one.spec for one in snapshot.resource_claim_templates}
-    statuses = {status.name: status for status in pod.status.resource_claim_statuses}
-    for entry in pod.spec.resource_claims:
-        spec = known.get((pod.metadata.namespace, entry.resource_claim_template_name or ""))
-        if spec is not None and entry.name not in statuses:
-            name = f"{pod.metadata.name}-{entry.name}"
-            metadata = replace(
-                spec.metadata, name=name, namespace=pod.metadata.namespace, uid=name, owner_references=(owner,)
-            )
-            objects.append(ResourceClaim(metadata=metadata, spec=spec.spec))
-            statuses[entry.name] = PodResourceClaimStatus(name=entry.name, resource_claim_name=name)
-    if pod.spec.resource_claims:
-        pod = replace(pod, status=replace(pod.status, resource_claim_statuses=tuple(statuses.values())))
-    return pod, objects
-
-
-_EXISTS = "Exists"
-_HARD = frozenset({"NoSchedule", "NoExecute"})
-_ALWAYS_TOLERATED = (
-    Toleration(key=NOT_READY, operator=_EXISTS, effect="NoExecute"),
-    Toleration(key=UNREACHABLE, operator=_EXISTS, effect="NoExecute"),
-    Toleration(key=DISK_PRESSURE, operator=_EXISTS, effect="NoSchedule"),
-    Toleration(key=MEMORY_PRESSURE, operator=_EXISTS, effect="NoSchedule"),
-    Toleration(key=PID_PRESSURE, operator=_EXISTS, effect="NoSchedule"),
-    Toleration(key=UNSCHEDULABLE, operator=_EXISTS, effect="NoSchedule"),
-)
-_ON_HOST_NETWORK = Toleration(key=NETWORK_UNAVAILABLE, operator=_EXISTS, effect="NoSchedule")
-
-
-def template_pod(template: PodTemplateSpec, name: str, namespace: str, owner: OwnerReference | None) -> Pod:
-    owners = () if owner is None else (owner,)
-    metadata = replace(template.metadata, name=name, namespace=namespace, owner_references=owners)
-    return Pod(metadata=metadata, spec=template.spec)
-
-
-def daemon_pods(obj: DaemonSet, snapshot: Snapshot, make: Callable[[str], Pod], names: PodNames) -> Iterator[Pod]:
-    """Yield a pod for each node that needs one and has none, in the order of the nodes' names."""
-    served = {
-        pod.spec.node_name
-        for pod in snapshot.pods
-        if (pod.metadata.namespace, daemon_set_of(pod)) == (obj.metadata.namespace, obj.metadata.name)
-    }
-    nodes = sorted(snapshot.nodes, key=lambda node: node.metadata.name)
-    for node, (should_run, _) in zip(nodes, eligibilities(obj.spec.template, nodes), strict=True):
-        if should_run and node.metadata.name not in served:
-            name = names.draw(obj.metadata.namespace, f"{obj.metadata.name}-{node.metadata.name}")
-            yield pinned(with_tolerations(make(name)), node.metadata.name)
-
-
-def with_tolerations(pod: Pod) -> Pod:
-    added = (*_ALWAYS_TOLERATED, _ON_HOST_NETWORK) if pod.spec.host_network else _ALWAYS_TOLERATED
-    own = pod.spec.tolerations
-    return replace(
-        pod, spec=replace(pod.spec, tolerations=(*own, *(toleration for toleration in added if toleration not in own)))
-    )
-
-
-def eligibilities(template: PodTemplateSpec, nodes: Iterable[Node]) -> Iterator[tuple[bool, bool]]:
-    """Yield for each node whether it needs a pod of the template, and whether a pod that runs there may stay.
-
-    The controller asks for names, selectors and taints, not for resources.
-    """
-    spec = with_tolerations(Pod(metadata=template.metadata, spec=template.spec)).spec
-    own, required = Tolerations(spec.tolerations), required_node_affinity(spec.affinity)
-    selector = None if required is None else compile_node_selector(required)
-    for node in nodes:
-        name, labels = node.metadata.name, node.metadata.labels
-        untolerated = {taint.effect for taint in node.spec.taints if not own.tolerate(taint)}
-        is_selected = (
-            spec.node_name in ("", name)
-            and all(labels.get(key) == value for key, value in spec.node_selector.items())
-            and (selector is None or selector.matches(labels, name))
-        )
-        yield is_selected and untolerated.isdisjoint(_HARD), is_selected and "NoExecute" not in untolerated
-
-
-def runs_on(template: PodTemplateSpec, node: Node) -> bool:
-    return next(eligibilities(template, (node,)))[0]
-
-
-def new_daemon_pod(obj: DaemonSet, name: str, uid: str) -> Pod:
-    """Return a pod of a daemon set as its controller creates it, but for the node for which it is."""
-    template, own = obj.spec.template, obj.metadata
-    owner = OwnerReference(api_version="apps/v1", kind=DAEMON_SET, name=own.name, uid=own.uid, controller=True)
-    pod = with_tolerations(template_pod(template, name, own.namespace, owner))
-    return replace(pod, metadata=replace(pod.metadata, uid=uid))
-
-
-def pinned(pod: Pod, node_name: str) -> Pod:
-    """Return the pod with the controller's required node affinity for one node name, in place of its own terms."""
-    by_name = NodeSelectorRequirement(key=NAME_FIELD, operator="In", values=(node_name,))
-    required = NodeSelector(node_selector_terms=(NodeSelectorTerm(match_fields=(by_name,)),))
-    return replace(pod, spec=requiring(pod.spec, required))
-
-
-def requiring(spec: PodSpec, required: NodeSelector) -> PodSpec:
-    """Return a spec with a required node affinity in place of its own."""
-    affinity = spec.affinity or Affinity()
-    node_affinity = replace(
-        affinity.node_affinity or NodeAffinity(), required_during_scheduling_ignored_during_execution=required
-    )
-    return replace(spec, affinity=replace(affinity, node_affinity=node_affinity))
-
+from kplan.workloads.new_pods import eligibilities, pinned, stateful_claims, template_pod, with_tolerations
 
 MAX_REPLICAS: Final = 20_000  #: the limit for any workload, whatever the nodes' allocatable resources are
 
@@ -242,11 +63,12 @@ def useful_replicas(obj: Any, snapshot: Snapshot) -> int:
     following ones do not fit either, and are only counted, with the outcome of that one. Admission only adds to
     requests, so the real number is never larger.
     """
-    requests = {
-        name: amount
-        for name, amount in pod_requests(_template_pod(obj), use_status=False).items()
-        if is_counted(name) and amount > 0
-    }
+    pod = obj
+    if not isinstance(obj, Pod):
+        template = (obj.template if isinstance(obj, PodTemplate) else obj.spec.template) or PodTemplateSpec()
+        pod = Pod(metadata=template.metadata, spec=template.spec)
+    amounts = pod_requests(pod, use_status=False)
+    requests = {name: amount for name, amount in amounts.items() if is_counted(name) and amount > 0}
     requests[PODS] = NANO
     total = 0
     for node in snapshot.nodes:
@@ -255,14 +77,6 @@ def useful_replicas(obj: Any, snapshot: Snapshot) -> int:
         if total >= MAX_REPLICAS:
             return MAX_REPLICAS
     return total + 1
-
-
-def _template_pod(obj: Any) -> Pod:
-    if isinstance(obj, Pod):
-        return obj
-    template = obj.template if isinstance(obj, PodTemplate) else obj.spec.template
-    pod_template: PodTemplateSpec = template or PodTemplateSpec()
-    return Pod(metadata=pod_template.metadata, spec=pod_template.spec)
 
 
 _ALWAYS_CREATED = 1000  #: up to this number all replicas are created, even if most of them fit nowhere
@@ -331,8 +145,7 @@ def expand(obj: Any, snapshot: Snapshot, replicas: int | None, names: PodNames) 
     elif isinstance(obj, StatefulSet):
         _add_stateful_pods(expansion, obj, snapshot, number)
     elif isinstance(obj, DaemonSet):
-        make = partial(template_pod, obj.spec.template, namespace=metadata.namespace, owner=_owner(obj))
-        expansion.pods = list(daemon_pods(obj, snapshot, make, names))
+        expansion.pods = list(_daemon_pods(obj, snapshot, names))
     elif isinstance(obj, PodTemplate):
         expansion.pods = _numbered(obj.template, metadata, number, None, names)
     elif isinstance(obj, Deployment):
@@ -392,6 +205,19 @@ def _numbered(
 ) -> list[Pod]:
     namespace, prefix = metadata.namespace, f"{metadata.name}-"
     return [template_pod(template, names.number(namespace, prefix), namespace, owner) for _ in range(n)]
+
+
+def _daemon_pods(obj: DaemonSet, snapshot: Snapshot, names: PodNames) -> Iterator[Pod]:
+    """Yield a pod for each node that needs one and has none, in the order of the nodes' names."""
+    template, own = obj.spec.template, obj.metadata
+    pods = (pod for pod in snapshot.pods if pod.metadata.namespace == own.namespace)
+    served = {pod.spec.node_name for pod in pods if daemon_set_of(pod) == own.name}
+    nodes = sorted(snapshot.nodes, key=lambda node: node.metadata.name)
+    for node, (should_run, _) in zip(nodes, eligibilities(template, nodes), strict=True):
+        if should_run and node.metadata.name not in served:
+            name = names.draw(own.namespace, f"{own.name}-{node.metadata.name}")
+            pod = template_pod(template, name, own.namespace, _owner(obj))
+            yield pinned(with_tolerations(pod), node.metadata.name)
 
 
 def _replica_set_of(obj: Deployment, n: int) -> ReplicaSet:
@@ -485,15 +311,6 @@ def started(manifests: Manifests, *, run_cronjobs: bool = False) -> Manifests:
         pods=tuple(pod for pod in manifests.pods if id(pod.workload) not in ids),
         warnings=(*warnings, *later_warnings),
     )
-
-
-def with_job_name(template: PodTemplateSpec, name: str) -> PodTemplateSpec:
-    """Return the template of a new job with the labels by which the job finds its pods; labels of its own stay.
-
-    Upstream: pkg/registry/batch/job/strategy.go generateSelector, without the uid labels: the job has no uid yet.
-    """
-    labels = {JOB_NAME: name, LEGACY_JOB_NAME: name, **template.metadata.labels}
-    return replace(template, metadata=replace(template.metadata, labels=labels))
 
 
 def _with_labels(pod: Pod, labels: Mapping[str, str]) -> Pod:

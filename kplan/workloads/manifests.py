@@ -35,7 +35,7 @@ from kplan.snapshot.defaults import DEFAULT_NAMESPACE, complete, complete_pod
 from kplan.snapshot.model import Snapshot
 from kplan.workloads import ManifestPod, Manifests, ManifestWorkload, Object, WrittenWorkload, fault_hint, field_problem
 from kplan.workloads.autoscalers import Autoscalers, autoscaler_warnings, live_replicas
-from kplan.workloads.expansion import Expansion, PodNames, expand, job_of_run, sets_names, template_pod, workload_type
+from kplan.workloads.expansion import Expansion, PodNames, expand, job_of_run, sets_names, workload_type
 from kplan.workloads.foreign import (
     PodTemplateAt,
     as_deployments,
@@ -47,6 +47,7 @@ from kplan.workloads.foreign import (
     unknown_kind,
 )
 from kplan.workloads.hooks import has_any, hook_of, not_run
+from kplan.workloads.new_pods import template_pod
 from kplan.workloads.sources import Source, Sources, no_workloads
 
 Strictness = Literal["strict", "warn", "ignore"]

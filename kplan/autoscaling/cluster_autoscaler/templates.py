@@ -28,7 +28,7 @@ from kplan.autoscaling.seam import slices_of
 from kplan.rules.pod_info import PodInfo
 from kplan.rules.resources import CPU, MEMORY, PODS
 from kplan.snapshot.model import Snapshot
-from kplan.workloads.expansion import new_daemon_pod, runs_on
+from kplan.workloads.new_pods import new_daemon_pod, runs_on
 
 TEMPLATE_LABEL = "cluster-autoscaler.kubernetes.io/template-node"
 

@@ -40,7 +40,7 @@ from kplan.autoscaling.karpenter.scheduler import Refused, Scheduler, with_limit
 from kplan.autoscaling.karpenter.texts import Plain, PoolRefusal
 from kplan.autoscaling.seam import NewNode
 from kplan.documents.nodes import AddedNode
-from kplan.workloads.expansion import new_daemon_pod, pinned, runs_on
+from kplan.workloads.new_pods import new_daemon_pod, pinned, runs_on
 
 MOST_TYPES = 600  #: a new node may become one of at most so many instance types
 ANY_NUMBER = "*"  #: the value of a label that is drawn at random: some number

@@ -35,7 +35,7 @@ from kplan.autoscaling.karpenter.texts import ClaimMissing, Plain, PoolRefusal
 from kplan.autoscaling.karpenter.topology import Surroundings, Topology
 from kplan.preemption.go_sort import go_sorted
 from kplan.rules.resources import NANO, PODS
-from kplan.workloads.expansion import requiring
+from kplan.workloads.new_pods import requiring
 
 
 class Daemon:

@@ -45,7 +45,7 @@ from kplan.course.simulation.owners import (
 from kplan.course.simulation.templates import Revision, Revisions, Templates, equal_revision
 from kplan.rules.pod_info import PodInfo
 from kplan.snapshot.model import Snapshot
-from kplan.workloads.expansion import eligibilities, with_job_name
+from kplan.workloads.new_pods import eligibilities, with_job_name
 
 S = TypeVar("S", bound=Owner)
 

@@ -29,7 +29,7 @@ from kplan.rules.volumes import claims_of
 from kplan.snapshot.defaults import complete
 from kplan.snapshot.model import Snapshot
 from kplan.workloads import WrittenWorkload
-from kplan.workloads.expansion import generated_claims, pinned, stateful_claims, with_tolerations
+from kplan.workloads.new_pods import generated_claims, pinned, stateful_claims, with_tolerations
 
 
 class SetClaims:

@@ -38,8 +38,8 @@ from kplan.snapshot.defaults import DEFAULT_NAMESPACE
 from kplan.snapshot.model import Snapshot
 from kplan.snapshot.own_file import lean
 from kplan.workloads.autoscalers import Autoscalers, autoscaler_warnings
-from kplan.workloads.expansion import with_job_name
 from kplan.workloads.merging import last_applied, merged, removals, unseen_fields, whole_object, without_dropped
+from kplan.workloads.new_pods import with_job_name
 
 Plain = Mapping[str, Any]
 
