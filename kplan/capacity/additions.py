@@ -22,10 +22,9 @@ from kplan.api.kinds import DAEMON_SET
 from kplan.api.labels import HOSTNAME
 from kplan.api.pod import PodMeta
 from kplan.api.quantity import grouped
-from kplan.capacity.counting import Fit, fill, fill_from
+from kplan.capacity.counting import Fit, fill, fill_from, is_local
 from kplan.capacity.shapes import PricedShape
 from kplan.capacity.templates import Template
-from kplan.capacity.together import is_local
 from kplan.cluster.base import Base
 from kplan.cluster.incoming import with_objects
 from kplan.course.simulation.owners import DaemonSetState, ForeignState

@@ -142,7 +142,12 @@ def templates_of(
     With `keeps_groups` the pods of a pod group, all of which the manifests hold, are counted as one. Raises
     ManifestError as `admit_manifests`, and UsageError where there is no workload, or one is a daemon set.
     """
-    _check_countable(manifests)
+    if daemons := [pod for pod in manifests.pods if pod.kind == DAEMON_SET]:
+        message = f"DaemonSet {daemons[0].name} has one pod per node, so there are no replicas to count"
+        raise UsageError(message, hint="kplan place shows on which nodes it fits")
+    if not manifests.pods:
+        hint = "for a DaemonSet, kplan place shows the nodes that get a pod; else name a workload"
+        raise UsageError("there are no replicas to count: the manifests create no pod in this cluster", hint=hint)
     incoming = admit_manifests(manifests, snapshot, minor=minor, keeps_groups=keeps_groups)
     combined = with_objects(snapshot, incoming.objects)
     most = most_replicas(snapshot, wanted, limit)
@@ -157,26 +162,14 @@ def templates_of(
         pod = unit[0]
         if pod.pod.spec.scheduling_group is not None:
             template, claims = _of_group(unit, most, combined)
-            objects += claims
-            templates.append(template)
-            continue
-        own = name if uses[name] == 1 else f"{pod.origin.kind}/{name}"
-        pods, claims = replicas_of(pod.pod, 0 if pod.refused else most, combined)
+        else:
+            own = name if uses[name] == 1 else f"{pod.origin.kind}/{name}"
+            pods, claims = replicas_of(pod.pod, 0 if pod.refused else most, combined)
+            infos, are_distinct = tuple(map(PodInfo, pods)), len(pods) > 1
+            template = Template(own, infos, refused=pod.refused, are_distinct=are_distinct, origin=pod.origin)
         objects += claims
-        infos, are_distinct = tuple(map(PodInfo, pods)), len(pods) > 1
-        templates.append(Template(own, infos, refused=pod.refused, are_distinct=are_distinct, origin=pod.origin))
+        templates.append(template)
     return CountedTemplates(tuple(templates), tuple(objects), incoming.warnings)
-
-
-def _check_countable(manifests: Manifests) -> None:
-    """Raise UsageError for manifests without countable replicas."""
-    daemons = [pod for pod in manifests.pods if pod.kind == DAEMON_SET]
-    if daemons:
-        message = f"DaemonSet {daemons[0].name} has one pod per node, so there are no replicas to count"
-        raise UsageError(message, hint="kplan place shows on which nodes it fits")
-    if not manifests.pods:
-        hint = "for a DaemonSet, kplan place shows the nodes that get a pod; else name a workload"
-        raise UsageError("there are no replicas to count: the manifests create no pod in this cluster", hint=hint)
 
 
 def _unit_of(pod: Pod) -> tuple[str, str] | None:

@@ -364,7 +364,7 @@ class TimelineFlags(Flags, panel="Time"):
 
 def _seconds_by_workload(option: str, values: Sequence[str]) -> dict[str, float]:
     """Return the durations by KIND/NAMESPACE/NAME, ``*`` for all."""
-    from kplan.cluster.references import parse_reference
+    from kplan.cluster.workload_pods import parse_reference
 
     seconds: dict[str, float] = {}
     for value in values:

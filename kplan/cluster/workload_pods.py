@@ -1,15 +1,20 @@
-"""The pods of workloads, found through their chain of owners, and names as people write them.
+"""The pods of workloads, found through their chain of owners, and objects of a snapshot as people name them.
 
-Names are NAMESPACE/POD, KIND/NAME or KIND/NAMESPACE/NAME.
+Names of pods and workloads are NAMESPACE/POD, KIND/NAME or KIND/NAMESPACE/NAME. References are to objects of any kind:
+KIND/[NS/]NAME, with globs, or KIND?label=value.
 """
 
 from __future__ import annotations
 
+import fnmatch
 from collections.abc import Collection, Iterable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import msgspec
 
 from kplan.api.core import Pod
-from kplan.api.kinds import DAEMON_SET, POD_MAKERS, SHORT_NAMES, kind_called
+from kplan.api.kinds import DAEMON_SET, POD_MAKERS, SHORT_NAMES, Kind, kind_called, type_of, words_of_kinds
+from kplan.api.labels import InvalidSelector, Selector, parse_selector
 from kplan.api.meta import controller_of
 from kplan.api.names import PodKey, nearest_texts, object_name
 from kplan.api.pod import ENDED
@@ -218,3 +223,90 @@ def pods_named(names: Sequence[str], namespace: str, snapshot: Snapshot, *, may_
             raise UsageError(f"{named.kind} {named.key} has no pods that run or wait", hint=hint)
         keys += [pod.metadata.key for pod in pods]
     return list(dict.fromkeys(keys))
+
+
+_GLOB = "*?["
+
+
+class Reference(msgspec.Struct, frozen=True):
+    """A reference to objects."""
+
+    text: str  #: as it was written
+    kind: Kind
+    #: namespace, name: globs; the namespace is empty for kinds that have none
+    namespace: str
+    name: str
+    labels: Selector | None = None  #: of the objects; None for any
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether it names a single object."""
+        return self.labels is None and not any(letter in self.namespace + self.name for letter in _GLOB)
+
+    def is_in(self, snapshot: Snapshot) -> bool:
+        return any(_is_meant(self, obj) for obj in snapshot.objects(self.kind.attribute))
+
+
+def parse_reference(text: str) -> Reference:
+    """Read ``KIND/NAME``, ``KIND/NAMESPACE/NAME`` or ``KIND?labels``; kinds as kubectl takes them.
+
+    Raises UsageError for anything else, and for kinds that scheduling does not read.
+    """
+    # After a slash a question mark belongs to a glob; labels only follow a kind.
+    head, mark, labels = text.partition("?")
+    by_labels = bool(mark) and "/" not in head
+    word, *path = [head] if by_labels else text.split("/")
+    kind = kind_called(word)
+    if kind is None:
+        near = nearest_texts(word.lower(), words_of_kinds(), 1)
+        hint = f"did you mean {near[0]}?" if near else "such as node/NAME, pod/NS/NAME, deployment/NS/NAME, pod?app=web"
+        raise UsageError(f"{text}: no kind that scheduling reads is called {word!r}", hint=hint)
+    if by_labels:
+        return Reference(text, kind, "*" if kind.is_namespaced else "", "*", _selector(text, labels))
+    example = f"{word}/NS/NAME" if kind.is_namespaced else f"{word}/NAME"
+    if not path or not all(path) or len(path) > 1 + kind.is_namespaced:
+        raise UsageError(f"{text}: expected {example}", hint=f"for example {example} or {word}?label=value")
+    namespace = path[0] if len(path) > 1 else DEFAULT_NAMESPACE if kind.is_namespaced else ""
+    return Reference(text, kind, namespace, path[-1])
+
+
+def _selector(text: str, labels: str) -> Selector:
+    try:
+        selector = parse_selector(labels)
+    except InvalidSelector as error:
+        raise UsageError(f"{text}: {error}", hint="for example node?pool=gpu") from None
+    if selector.is_empty:
+        raise UsageError(f"{text}: names no label", hint="for example node?pool=gpu")
+    return selector
+
+
+def find(reference: Reference, snapshot: Snapshot) -> list[Any]:
+    """Return the objects of a reference, at least one, in their order; NotFoundError names the nearest."""
+    kind = reference.kind
+    held: tuple[Any, ...] = snapshot.objects(kind.attribute)
+    if matches := [obj for obj in held if _is_meant(reference, obj)]:
+        return matches
+    known = ["/".join(filter(None, (obj.metadata.namespace, obj.metadata.name))) for obj in held]
+    wanted = f"{reference.namespace}/{reference.name}" if kind.is_namespaced else reference.name
+    nearest = [f"{kind.name.lower()}/{path}" for path in nearest_names(wanted, known)]
+    hint = _meant(nearest)
+    if not hint and known:
+        hint = f"the snapshot has {len(known)} of that kind, such as {kind.name.lower()}/{known[0]}"
+    raise NotFoundError(
+        f"the snapshot has no {reference.text}", hint=hint or f"the snapshot has no {kind.resource} at all"
+    )
+
+
+def _is_meant(reference: Reference, obj: Any) -> bool:
+    metadata = obj.metadata
+    if reference.labels is not None:
+        return reference.labels.matches(metadata.labels)
+    # A name may hold letters that mean something else in a glob, so it is compared as text too.
+    sides = ((metadata.namespace, reference.namespace), (metadata.name, reference.name))
+    return all(text == wanted or fnmatch.fnmatchcase(text, wanted) for text, wanted in sides)
+
+
+def name_of(obj: Any) -> str:
+    """Return how an object is named in reports."""
+    kind = type_of(obj)
+    return object_name(kind.name, obj.metadata.namespace if kind.is_namespaced else "", obj.metadata.name)

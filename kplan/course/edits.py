@@ -19,8 +19,7 @@ from kplan.api.kinds import KINDS, by_kind_and_name, type_of
 from kplan.api.provisioning import HASH, HASH_VERSION, NodePool
 from kplan.changes.values import taint_of
 from kplan.cluster.incoming import with_objects
-from kplan.cluster.references import Reference, find, name_of, parse_reference
-from kplan.cluster.workload_pods import no_node
+from kplan.cluster.workload_pods import Reference, find, name_of, no_node, parse_reference
 from kplan.diagnosis.intended import states_condition
 from kplan.errors import UsageError
 from kplan.facts import ChangeWord, ClusterChange

@@ -21,7 +21,7 @@ from kplan.changes.base import ChangeBase
 from kplan.changes.limits import LoosenBudget, RaiseQuota
 from kplan.cluster.base import Base
 from kplan.cluster.incoming import with_objects
-from kplan.cluster.references import Reference, find, name_of, parse_reference
+from kplan.cluster.workload_pods import Reference, find, name_of, parse_reference
 from kplan.course import edits
 from kplan.course.provisioning import growth_of
 from kplan.course.resizing import Recommendations, read_recommendations, resized

@@ -28,9 +28,8 @@ from kplan.autoscaling.karpenter.cluster import (
     why_unusable,
 )
 from kplan.autoscaling.karpenter.devices import DeviceCatalogue, Devices
-from kplan.autoscaling.karpenter.instance_types import Columns, InstanceType, well_known_of
+from kplan.autoscaling.karpenter.instance_types import Columns, InstanceType, Overlaid, overlay, well_known_of
 from kplan.autoscaling.karpenter.options import Options, Release
-from kplan.autoscaling.karpenter.overlays import Overlaid, overlay
 from kplan.autoscaling.karpenter.planned import Planned, planned_of, static_node
 from kplan.autoscaling.karpenter.pod_requirements import Entrant, pod_requirements_of
 from kplan.autoscaling.karpenter.pods import BudgetLimits, PodFacts, is_pending, is_provisionable

@@ -14,7 +14,7 @@ from kplan.api.names import WorkloadRef
 from kplan.capacity.templates import own_workloads
 from kplan.changes.values import Delete
 from kplan.cluster.incoming import IncomingPod
-from kplan.cluster.references import parse_reference
+from kplan.cluster.workload_pods import parse_reference
 from kplan.course.answers.at_rest import pods_at_rest
 from kplan.course.answers.plan import Plan
 from kplan.course.answers.utilisation import cluster_usage, largest

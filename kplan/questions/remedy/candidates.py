@@ -19,7 +19,6 @@ from kplan.api.names import WorkloadRef
 from kplan.api.quantity import grouped
 from kplan.changes import remedy as r
 from kplan.changes.limits import LoosenBudget, Pool
-from kplan.changes.patches import patch_of
 from kplan.changes.sets import Changes, Kind, is_patched, kinds_of
 from kplan.changes.values import AddNodes, AwaitNodes, Change, Move, Patch, Place, Scale, Uncordon
 from kplan.cluster.base import Base
@@ -43,6 +42,7 @@ from kplan.remedies.variants import tolerating
 from kplan.remedies.ways import offers_for_group, offers_for_pod
 from kplan.snapshot.model import Snapshot
 from kplan.workloads.autoscalers import Autoscalers
+from kplan.workloads.merging import patch_of
 
 MOST_SINGLE_MOVES = 40
 """So many different pods are tried alone; in a larger cluster those whose room is just enough for a waiting pod."""
