@@ -197,7 +197,6 @@ def answered(
 
 
 def located(document: R, subject: Subject) -> R:
-    """Return an answer with the lines of what is at fault in its manifests."""
     if subject.manifests is None:
         return document
     from kplan.cluster.field_lines import with_lines

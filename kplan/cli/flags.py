@@ -267,7 +267,6 @@ class AutoscalerFlags(Flags, panel="Autoscaler"):
 
     @property
     def names_autoscaler(self) -> bool:
-        """Whether an option says which autoscaler to follow."""
         named = self.node_groups or self.instance_types or self.karpenter_version
         return self.autoscaler is not AutoscalerChoice.AUTO or bool(named)
 

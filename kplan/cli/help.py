@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import inspect
 import textwrap
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import suppress
 from enum import Enum
 from itertools import takewhile
@@ -58,15 +58,6 @@ class QuickConversion:
                 bounds = "" if least is None else f" from {least:,}" + (" up" if most is None else f" to {most:,}")
                 error.message = f"expected a whole number{bounds}, got {str(value)[:_MOST_SHOWN]!r}"
             raise
-
-
-def convert_quickly(parameters: Iterable[Any]) -> None:
-    """Make parameters of a command load Pydantic only for values that need it."""
-    for parameter in parameters:
-        typers = getattr(parameter, "get_runtime_param", None)
-        descriptor = getattr(parameter, "type_descriptor", None)
-        if typers is not None and descriptor is not None and not isinstance(typers, QuickConversion):
-            parameter.get_runtime_param = QuickConversion(descriptor.annotation, typers)
 
 
 _ARGUMENTS = "Arguments"
@@ -121,8 +112,13 @@ class _Quick:
         return parser
 
     def get_params(self, ctx: Any) -> list[Any]:
+        """Return the parameters, which load Pydantic only for values that need it."""
         parameters: list[Any] = super().get_params(ctx)  # type: ignore[misc] # of the command that it is mixed in
-        convert_quickly(parameters)
+        for parameter in parameters:
+            typers = getattr(parameter, "get_runtime_param", None)
+            descriptor = getattr(parameter, "type_descriptor", None)
+            if typers is not None and descriptor is not None and not isinstance(typers, QuickConversion):
+                parameter.get_runtime_param = QuickConversion(descriptor.annotation, typers)
         return parameters
 
 

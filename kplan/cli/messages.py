@@ -85,7 +85,6 @@ def lines_of(error: Exception) -> Iterator[str]:
 
 
 def say_traceback(error: Exception) -> None:
-    """Print the traceback of an error, for `--debug`."""
     for part in traceback.format_exception(error):
         for line in part.splitlines():
             typer.echo(visible(line), err=True)

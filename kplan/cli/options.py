@@ -223,7 +223,6 @@ def _value(typed: Any, read: Callable[[str], Any] | None) -> Any:
 
 
 def _words_in(hint: Any) -> Iterator[str]:
-    """Yield the words of all literals in a type."""
     for part in get_args(hint):
         if isinstance(part, str) and get_origin(hint) is Literal:
             yield part

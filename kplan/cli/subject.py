@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -109,7 +109,8 @@ def load_base(flags: CommonFlags, files: Sequence[str] = (), *, needs_nodes: boo
         release = with_gates(nearest(snapshot.server_version), gates)
         config = read_configuration(scheduler.scheduler_config or None, release)
     if verbosity.verbose:
-        _say_what_was_read(snapshot)
+        say(f"snapshot: {snapshot.source}: {len(snapshot.nodes)} nodes, {len(snapshot.pods)} pods, {snapshot.digest}")
+        _say_left_out("snapshot", snapshot.skipped)
     from kplan.cluster.base import Base
 
     base = Base(
@@ -135,11 +136,10 @@ def load_base(flags: CommonFlags, files: Sequence[str] = (), *, needs_nodes: boo
     return base
 
 
-def _say_what_was_read(snapshot: Snapshot) -> None:
-    say(f"snapshot: {snapshot.source}: {len(snapshot.nodes)} nodes, {len(snapshot.pods)} pods, {snapshot.digest}")
-    if snapshot.skipped:
-        kinds = ", ".join(f"{kind} {number}" for kind, number in snapshot.skipped.items())
-        say(f"snapshot: left out, because scheduling does not use them: {kinds}")
+def _say_left_out(where: str, skipped: Mapping[str, int]) -> None:
+    if skipped:
+        kinds = ", ".join(f"{kind} {number}" for kind, number in skipped.items())
+        say(f"{where}: left out, because scheduling does not use them: {kinds}")
 
 
 def _pods_of(
@@ -235,9 +235,8 @@ def read_manifests(
         for reason in dict.fromkeys(file.reason for file in manifests.passed_over):
             paths = [file.path for file in manifests.passed_over if file.reason == reason]
             say(f"skipped: {listing(paths)}: {reason}")
-    if verbosity.verbose and manifests.skipped:
-        kinds = ", ".join(f"{kind} {number}" for kind, number in manifests.skipped.items())
-        say(f"manifests: left out, because scheduling does not use them: {kinds}")
+    if verbosity.verbose:
+        _say_left_out("manifests", manifests.skipped)
     return manifests
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -68,7 +67,12 @@ def ask(
                 raise error.naming(camel_case) from None  # as the document names them, and not as options
             tell(f"{len(answers):,} of {len(questions):,} questions")
     if len(answers) > 1 and formats[0] in _DATA:
-        raise typer.Exit(_print_list(answers, output))
+        from kplan.documents.base import Report
+
+        items = [answer.to_dict() for answer in answers]
+        write_out(as_data({"apiVersion": "kplan/v1", "kind": "List", "items": items}, output.output))
+        codes = (answer.verdict.exit_code for answer in answers if isinstance(answer, Report))
+        raise typer.Exit(0 if output.exit_zero else max(codes, default=0))
     code = 0
     for answer in answers:
         try:
@@ -76,16 +80,6 @@ def ask(
         except typer.Exit as ended:
             code = max(code, ended.exit_code)
     raise typer.Exit(code)
-
-
-def _print_list(answers: Sequence[Head], output: OutputFlags) -> int:
-    """Print one document with all answers, and return the worst exit code."""
-    from kplan.documents.base import Report
-
-    items = [answer.to_dict() for answer in answers]
-    write_out(as_data({"apiVersion": "kplan/v1", "kind": "List", "items": items}, output.output))
-    codes = (answer.verdict.exit_code for answer in answers if isinstance(answer, Report))
-    return 0 if output.exit_zero else max(codes, default=0)
 
 
 def _print(answer: Head, output: OutputFlags, verbosity: VerbosityFlags) -> None:

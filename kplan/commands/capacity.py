@@ -1,7 +1,7 @@
 """`kplan capacity`: how many replicas fit, where, and what stops the next one."""
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Annotated
 
 from msgspec import structs
@@ -12,7 +12,6 @@ from kplan.cli.arguments import check_read_once, refuse_beside, split_arguments
 from kplan.cli.flags import GrowingSavingFlags, ManifestFlags, SweepFlags
 from kplan.cli.options import MORE, OPTIONS, Fields, Flags, arguments, flag, repeated, switch, with_flags
 from kplan.cli.subject import load_subject, read_manifests
-from kplan.cluster.base import Base
 from kplan.cluster.workload_pods import scalable_workloads
 from kplan.errors import UsageError
 from kplan.framework.pod_groups import WORKLOAD_GATE
@@ -132,8 +131,11 @@ def capacity(
     subject = load_subject(None, flags)
     if not flags.cluster.names_autoscaler:
         subject.base.autoscaler = None
-    base = _without_nodes(subject.base, exclude_nodes or ())
-    loaded = None
+    base, loaded = subject.base, None
+    if excluded := [name for names in exclude_nodes or () for name in names.split(",") if name]:
+        from kplan.capacity.measure import without_nodes_and_pods
+
+        base = base.for_cluster(without_nodes_and_pods(base.snapshot, excluded))
     if has_manifests:
         # Replicas come on top of running ones, so they are numbered as if none of the same name ran.
         alone = structs.replace(base.snapshot, pods=())
@@ -153,10 +155,3 @@ def capacity(
         question = structs.replace(question, workloads=tuple(workloads), namespace=namespace)
     subject = structs.replace(subject, base=base, manifests=loaded)
     reply(question, subject, showing, flags, other.meanwhile(sweeping))
-
-
-def _without_nodes(base: Base, lists: Iterable[str]) -> Base:
-    from kplan.capacity.measure import without_nodes_and_pods
-
-    excluded = [name for names in lists for name in names.split(",") if name]
-    return base.for_cluster(without_nodes_and_pods(base.snapshot, excluded)) if excluded else base

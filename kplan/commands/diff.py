@@ -48,7 +48,6 @@ class _AgainstFlags(Flags, panel=OPTIONS):
 
     @property
     def is_revision(self) -> bool:
-        """Whether the earlier manifests are those of a git revision."""
         return self.against_manifests.startswith(GIT)
 
     def titles(self, snapshot: str, scheduler: SchedulerFlags, names: Sequence[str]) -> tuple[str, str]:

@@ -175,7 +175,6 @@ def _git(inside: Path, arguments: Sequence[str], what: str, lines: Sequence[str]
 
 
 def _words(output: bytes) -> str:
-    """Return what git says about a failure."""
     return error_of(output).removeprefix("fatal: ")
 
 
@@ -202,7 +201,9 @@ def _listing(inside: Path, arguments: Sequence[str], what: str) -> list[_Entry]:
         stop.start()
         try:
             for record in _records(git.stdout):
-                entries.append(_entry(record))
+                about, _, path = record.partition(b"\t")
+                mode, _, name, size = about.decode("ascii", "replace").split()
+                entries.append(_Entry(mode, name, int(size) if size.isdecimal() else 0, os.fsdecode(path)))
                 if len(entries) > _MOST_FILES + _MOST_OTHERS:
                     raise _too_much(what)
             words = git.stderr.read(_MOST_WORDS) if git.stderr else b""
@@ -221,12 +222,6 @@ def _records(stream: IO[bytes] | None) -> Iterator[bytes]:
     while stream is not None and len(rest) < _MOST_WORDS and (read := stream.read(1 << 16)):
         *whole, rest = (rest + read).split(b"\0")
         yield from whole
-
-
-def _entry(record: bytes) -> _Entry:
-    about, _, path = record.partition(b"\t")
-    mode, _, name, size = about.decode("ascii", "replace").split()
-    return _Entry(mode, name, int(size) if size.isdecimal() else 0, os.fsdecode(path))
 
 
 def _too_much(what: str) -> UsageError:

@@ -83,19 +83,15 @@ class Program(KplanGroup):
         return list(self.commands)
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Write the commands, then the options."""
-        self.format_commands(ctx, formatter)
-        records = [record for parameter in self.get_params(ctx) if (record := parameter.get_help_record(ctx))]
-        with formatter.section("Options"):
-            formatter.write_dl(records)
-
-    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - as Typer calls it
-        """Write one line for each command, the commonest first, without loading any."""
+        """Write a line for each command, the commonest first, without loading any; then the options."""
         shown = {name: entry.short_help for name, entry in _COMMANDS.items() if entry.short_help}
         width = max(map(len, shown))
         for heading, names in (("Commands", _FIRST), ("More", [name for name in shown if name not in _FIRST])):
             with formatter.section(heading):
                 formatter.write_dl([(name.ljust(width), shown[name]) for name in names])
+        records = [record for parameter in self.get_params(ctx) if (record := parameter.get_help_record(ctx))]
+        with formatter.section("Options"):
+            formatter.write_dl(records)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Accept `--debug` anywhere before a `--`."""

@@ -108,7 +108,6 @@ def _load(name: str) -> ModuleType:
 
 
 def run_as_plugin() -> None:
-    """Run kplan as a plugin of kubectl."""
     run("kubectl kplan")
 
 

@@ -22,7 +22,10 @@ _LAST_STANDARD = 2
 def open_streams() -> None:
     """Replace `sys.stdout` and `sys.stderr` by streams of which no state leads to a traceback."""
     is_closed = sys.stdout is None
-    _fill_closed()
+    # Where a standard stream is closed, the next file would get its number and its text.
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= _LAST_STANDARD:
+        os.set_inheritable(descriptor, True)  # noqa: FBT003 - the only parameter
+    os.close(descriptor)
     sys.stdout = _text(_Result(1, "w", closefd=False, is_closed=is_closed), "utf-8")
     encoding = sys.stderr.encoding if sys.stderr is not None else "utf-8"
     sys.stderr = _text(_Messages(_LAST_STANDARD, "w", closefd=False), encoding)
@@ -32,13 +35,6 @@ def _text(raw: io.FileIO, encoding: str) -> io.TextIOWrapper:
     buffered = io.BufferedWriter(raw)
     by_line = raw.isatty() or isinstance(raw, _Messages)
     return io.TextIOWrapper(buffered, encoding=encoding, errors="backslashreplace", line_buffering=by_line)
-
-
-def _fill_closed() -> None:
-    """Open the null device where a standard stream is closed: the next file would get its number and its text."""
-    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= _LAST_STANDARD:
-        os.set_inheritable(descriptor, True)  # noqa: FBT003 - the only parameter
-    os.close(descriptor)
 
 
 class _Messages(io.FileIO):
