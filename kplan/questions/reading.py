@@ -23,12 +23,8 @@ from kplan.reading.documents import read_contents
 QUESTION_KINDS = tuple(sorted(QUESTIONS))
 
 
-def question_schema(kind: str) -> dict[str, Any]:
-    return schema_of(question_type(kind), _completed)
-
-
 def schema_text(kind: str) -> str:
-    return to_json(question_schema(kind)) + "\n"
+    return to_json(schema_of(question_type(kind), _completed)) + "\n"
 
 
 def _completed(schema: dict[str, Any], struct: type[msgspec.Struct] | None) -> dict[str, Any]:

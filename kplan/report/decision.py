@@ -441,7 +441,6 @@ def why_no_eviction(preemption: Preemption) -> str:
 
 
 def diagnosis_blocks(placement: PodPlacement, options: ReportOptions, *, in_answer: bool = False) -> Iterator[Block]:
-    """Yield why a pod has no node, unless the answer says it, and what would help; with --explain every remedy."""
     if placement.diagnosis:
         if not (in_answer and why_nowhere(placement) == clause(placement.diagnosis)):
             yield line(Span(placement.diagnosis, "strong"))

@@ -94,7 +94,6 @@ _HOURS = 730  #: of a month, as clouds count
 
 
 def growth_blocks(changes: NodeChanges, options: ReportOptions) -> Iterator[Block]:
-    """Yield what an autoscaler adds in the course of an answer."""
     if not (changes.added or changes.unhelped or changes.existing):
         return
     most = None if options.tells_all else _MOST_NAMES
@@ -129,7 +128,6 @@ def added_text(changes: NodeChanges | UnsetType) -> str:
 
 
 def followed_line(ref: AutoscalerRef) -> Line:
-    """Return the line that says which autoscaler is followed, and where it is known from what it may add."""
     known = "instance types" if ref.name == "karpenter" else "node groups"
     return line(f"Decided as {ref.name} {ref.version} does; {known} from {ref.source}.")
 
@@ -171,7 +169,6 @@ def home_of(node: AddedNode) -> str:
 
 
 def added_blocks(adds: Sequence[AddedNode], ref: AutoscalerRef, *, is_whole: bool) -> Iterator[Block]:
-    """Yield a table of new nodes, and what they may become instead."""
     if not adds:
         return
     most, home = None if is_whole else _MOST_NAMES, "POOL" if ref.name == "karpenter" else "GROUP"

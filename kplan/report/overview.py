@@ -127,7 +127,6 @@ def _end(member: PodPlacement, n_alike: int) -> str:
 
 
 def overview_blocks(rows: Sequence[Row], options: ReportOptions) -> Iterator[Block]:
-    """Yield a table of the workloads, those that need attention first."""
     from kplan.report.text import natural_width
 
     ordered = sorted(rows, key=lambda row: not row.needs_attention)
@@ -256,7 +255,6 @@ def behind_groups(groups: Sequence[GroupPlan] | UnsetType, answer: str | Heading
 
 
 def group_blocks(groups: Sequence[GroupPlan], options: ReportOptions) -> Iterator[Block]:
-    """Yield what becomes of each group, with kube-scheduler's messages about one that waits."""
     for group in groups:
         if len(groups) > 1 or (group.because and group.state != "Preempts"):
             text = f": {group.because}" if group.because and group.state != "Preempts" else ""
@@ -292,7 +290,6 @@ _LEAST_NODES = 20
 
 
 def unlisted_blocks(groups: Sequence[Unlisted], options: ReportOptions) -> Iterator[Block]:
-    """Yield how many there are of each workload, and how they end."""
     if not groups:
         return
     yield Heading((Span(f"{count(sum(group.pods for group in groups), 'pod')} not listed one by one", "strong"),))

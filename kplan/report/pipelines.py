@@ -341,7 +341,6 @@ def render_openmetrics(document: Report, metrics: Iterable[Metric]) -> str:
 
 
 def refused_in_openmetrics(report: CaseReport) -> str:
-    """Return the metrics of a question that has no answer."""
     reason = "; ".join(case.detail for case in report.cases)
     return _text([Metric("answered", _ANSWERED, 0, {"reason": reason[:_MOST_CHARACTERS]})])
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from msgspec import UNSET, UnsetType
 
@@ -117,7 +117,10 @@ def _overview(report: SnapshotOverview) -> Iterator[Block]:
     if counts:
         yield Table(("KIND", "OBJECTS"), tuple(counts), "<>")
     if not isinstance(report.durations, UnsetType):
-        yield from _duration_blocks(report.durations)
+        yield Heading(("How long pods took",))
+        times = [(workload_title(name), _length(of.start), _length(of.run)) for name, of in report.durations.items()]
+        none = line("No pod of a workload shows it: --timeline assumes durations, or takes those that are given")
+        yield Table(("WORKLOAD", "START", "RUN"), tuple(times), "<>>") if times else none
     if facts.missing:
         yield Heading(("Missing",))
     for kind in facts.missing:
@@ -138,16 +141,6 @@ def render_snapshot_check(report: SnapshotCheck, width: int = DEFAULT_WIDTH) -> 
     # The first line stays whole, so that searches find it.
     head = f"{facts.source}: {verdict} ({count(facts.nodes, 'node')}, {count(facts.pods, 'pod')})\n"
     return head + (render_plain(blocks, width) if blocks else "")
-
-
-def _duration_blocks(durations: Mapping[str, LearnedDurations]) -> Iterator[Block]:
-    """Yield how long the pods of each workload took to start and to run."""
-    yield Heading(("How long pods took",))
-    if durations:
-        rows = tuple((workload_title(name), _length(of.start), _length(of.run)) for name, of in durations.items())
-        yield Table(("WORKLOAD", "START", "RUN"), rows, "<>>")
-    else:
-        yield line("No pod of a workload shows it: --timeline assumes durations, or takes those that are given")
 
 
 def _length(duration: PodDuration | UnsetType) -> str:

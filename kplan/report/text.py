@@ -170,7 +170,6 @@ TextLine = list[Span]
 
 
 def render_plain(blocks: Iterable[Block], width: int) -> str:
-    """Return a report without colour."""
     return "\n".join(plain(text_line).rstrip() for text_line in layout(blocks, width)) + "\n"
 
 

@@ -26,7 +26,6 @@ _LONG = 600.0
 
 
 def occupancy_blocks(timeline: c.Timeline) -> Iterator[Block]:
-    """Yield how long pods wait, then the queue and the utilisation in equal parts of the time."""
     queue, usages = timeline.queue, timeline.utilisation
     if not queue or isinstance(usages, UnsetType) or not timeline.length:
         return
@@ -52,7 +51,6 @@ def occupancy_blocks(timeline: c.Timeline) -> Iterator[Block]:
 
 
 def queue_sentence(queue: c.QueueTimeline) -> str:
-    """Return how many pods wait at most, and which waits longest."""
     if not queue.most:
         return "No pod waits for a node"
     longest = max(queue.workloads.values(), key=lambda waits: waits.longest, default=None)
@@ -240,7 +238,6 @@ def _longest_waits(steps: Sequence[c.Step]) -> list[str]:
 
 
 def _durations_text(durations: c.PodDurations) -> str:
-    """Return how long pods take, and where that is known from."""
     texts = []
     for name, duration in (("start", durations.start), ("stop", durations.stop), ("run", durations.run)):
         if not isinstance(duration, UnsetType):
@@ -251,7 +248,6 @@ def _durations_text(durations: c.PodDurations) -> str:
 
 
 def unavailable_cases(document: PlanReport) -> Iterator[Case]:
-    """Yield a case for each workload of which too few pods are ready for a while."""
     for name, workload in document.timeline.workloads.items() if document.timeline else ():
         if any(event.rule == "Unavailable" for event in document.verdict.counted_of(name)):
             ready = f"only {workload.lowest_ready} of {workload.ready_before} pods are ready"
@@ -270,7 +266,6 @@ _STYLES: Mapping[c.StepEvent, Style] = {
 
 
 def step_blocks(steps: Sequence[c.Step]) -> Iterator[Block]:
-    """Yield a table of everything that happens, in order."""
     if not steps:
         return
     yield Heading(("Steps",))

@@ -196,7 +196,6 @@ def _cases(document: CapacityReport, options: ReportOptions) -> Iterator[Case]:
 def _stopped(
     case: Case, stop: PodPlacement, why: str, document: CapacityReport | HeadroomReport, options: ReportOptions
 ) -> Case:
-    """Return a case with what stops the next replica, also behind its message."""
     blocks = decision_blocks(stop, document.snapshot.nodes, options)
     detail = f"{case.message}\nWhat stops the next one:\n{detail_of(blocks, options)}"
     return replace(located(case, stop), message=f"{case.message}{why}".rstrip(), detail=detail, more="")

@@ -290,7 +290,6 @@ def _side(answer: ComparedAnswer) -> d.Side:
 
 
 def _capacity(before: Report, after: Report) -> Iterator[d.CapacityDifference]:
-    """Yield the templates of which another number of replicas fits."""
     then, now = _fits_of(before), _fits_of(after)
     for name in now | then:
         if then.get(name) != now.get(name):
@@ -298,7 +297,6 @@ def _capacity(before: Report, after: Report) -> Iterator[d.CapacityDifference]:
 
 
 def _fits_of(report: Report) -> dict[str, int]:
-    """Return how many replicas of each template or workload fit; empty for reports that do not count replicas."""
     if isinstance(report, CapacityReport):
         return {template.name: template.fits for template in report.templates}
     if isinstance(report, HeadroomReport):

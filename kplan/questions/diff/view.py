@@ -50,7 +50,6 @@ _MOST_LINES = 3  #: so many lines a reason may take in a table
 
 
 def workloads_sentence(document: d.DiffReport) -> str:
-    """Return in one sentence what is refused or becomes worse, then how many other workloads differ."""
     refused = [row for row in document.workloads if row.difference is d.Difference.REFUSED]
     worse = [row for row in document.workloads if row.is_pending_now]
     others = [row for row in document.workloads if row.difference is not d.Difference.REFUSED and row.now_pending <= 0]
@@ -74,7 +73,6 @@ def workloads_sentence(document: d.DiffReport) -> str:
 
 
 def _more(rows: Sequence[d.WorkloadDifference]) -> str:
-    """Return how many there are besides the first; empty for none."""
     return f" and {count(len(rows) - 1, f'more {_noun_of(rows[1:])}')}" if len(rows) > 1 else ""
 
 
@@ -235,7 +233,6 @@ def _lead(points: int) -> str:
 
 
 def cost_blocks(document: d.DiffReport) -> Iterator[Block]:
-    """Yield what the change costs, resource by resource: requests, and the room that is left."""
     shares = {usage.resource: _then(f"{usage.before:.1f}%", f"{usage.after:.1f}%") for usage in document.utilisation}
     costs = {
         cost.resource: (
@@ -264,7 +261,6 @@ def _then(before: str, after: str) -> str:
 
 
 def workload_cases(document: d.DiffReport) -> Iterator[Case]:
-    """Yield a case for each workload, at its line in the manifests of the second answer."""
     failed = {event.object for event in document.verdict.counted}
     failed |= {row.workload for row in document.workloads if not failed.isdisjoint(row.evicts)} | {
         pod.workload for pod in document.pods if pod.pod in failed
@@ -432,7 +428,6 @@ def _sentence(document: d.DiffReport) -> str:
 
 
 def _other_differences(document: d.DiffReport) -> str:
-    """Return what differs besides the places of pods: how many replicas fit, and facts."""
     parts = []
     both = ((fit.template, fit.before, fit.after) for fit in document.capacity)
     fits = [(name, before, after) for name, before, after in both if before is not None and after is not None]

@@ -180,7 +180,6 @@ class Drain(Question, frozen=True):
         return base, Task(steps, clock, one_by_one=one_by_one, command="drain", tells_luck=clock is None)
 
     def _upgrade(self, surge: Sequence[str], timeout: float) -> Upgrade:
-        """Return how the nodes are upgraded; `surge` names the further nodes."""
         from kplan.changes.values import Upgrade
         from kplan.course.simulation.durations import ASSUMED_NODE_START, EACH
 

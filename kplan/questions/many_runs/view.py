@@ -99,7 +99,6 @@ def _plain_blocks(document: OddsReport, options: ReportOptions) -> Iterator[Bloc
 
 
 def _change_blocks(document: OddsReport, options: ReportOptions) -> Iterator[Block]:
-    """Yield a table with a row for each workload of a change, then one with a row for each pod."""
     if document.workloads:
         yield Heading(("Workloads",))
         # A workload may lack nothing and yet have a pod that is gone or that may not go, and so on.
@@ -227,7 +226,6 @@ def _trouble(document: OddsReport, own: Sequence[PodOdds]) -> str:
 
 
 def _numbers(pods: Sequence[PodOdds], in_all: str = "") -> str:
-    """Return how many pods are placed in all runs and in some, and how many leave and are not replaced."""
     left = sum(pod.gone is not UNSET and pod.gone.share == 1 for pod in pods)
     wanted = len(pods) - left
     always = sum(pod.placed.share == 1 for pod in pods)

@@ -114,7 +114,6 @@ def _answer(document: PlacementReport) -> str | Heading:
 
 
 def _sentence(document: PlacementReport, groups: Sequence[Sequence[PodPlacement]]) -> str:
-    """Return which pods find no node, or that all of many do, and what that takes."""
     summary = document.summary
     if not summary.pods:
         return "No pod to place"
@@ -352,7 +351,6 @@ def _heading(members: Sequence[PodPlacement], level: int = 1, more: Mapping[Outc
 
 
 def _replicas_end(members: Sequence[PodPlacement], one: PodPlacement, number: int, of: int) -> str:
-    """Return how many replicas of a workload end like one of them, which ends worst."""
     if one.outcome is Outcome.SCHEDULED:
         nodes = len({member.node for member in members})
         return "its replica finds a node" if of == 1 else f"all {of} replicas find a node, on {count(nodes, 'node')}"

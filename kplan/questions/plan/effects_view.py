@@ -51,7 +51,6 @@ _MOST_ROWS = 60  #: at most so many rows, unless more pods than that need attent
 
 
 def changes_blocks(document: PlanReport, options: ReportOptions) -> Iterator[Block]:
-    """Yield a table of what becomes of the pods, in the order of the queue."""
     changes = document.changes
     is_in_first_line = len(changes) == 1 and changes[0].action is Action.PENDING and changes[0].from_node is None
     # Of a single pod that waits the first line tells all.
@@ -156,7 +155,6 @@ def _note(document: PlanReport, group: Sequence[PodChange], *, is_wide: bool) ->
 
 
 def ending_of(document: PlanReport, change: PodChange) -> Ending:
-    """Return in words how a pod ends that stays pending."""
     decision = document.decision(change)
     undecided = "" if decision is None else decision.undecided or ""
     return ENDINGS["waits" if change.held_back_by else undecided or change.outcome]
@@ -181,7 +179,6 @@ _JOBS_RUN_ON = " Jobs run on; with --timeline they end, and make room."
 
 
 def is_change(document: PlanReport) -> bool:
-    """Return whether a report is about a change that controllers carry through."""
     has_subject = any(workload.is_subject for workload in document.workloads)
     return has_subject or document.command == "drain" or bool(document.timeline)
 
@@ -359,7 +356,6 @@ def _drain_sentence(document: PlanReport) -> str:
 
 
 def _others_sentence(document: PlanReport, others: Counter[Action]) -> str:
-    """Return in one sentence what becomes of the pods that come in the course of time, and of those that wait."""
     beside, action = beside_text(document), Action.PENDING
     pending = sum(change.action is action for change in document.changes)
     if still := sum(not pod.node for pod in document.after) - pending:
@@ -435,7 +431,6 @@ def _released(document: PlanReport, workload: WorkloadChange) -> str:
 
 
 def obstacles_blocks(document: PlanReport, options: ReportOptions) -> Iterator[Block]:
-    """Yield what holds workloads up, and which pods cannot be evicted."""
     pending = [change for change in document.changes if change.action is Action.PENDING]
     explained = {pod for change in pending for pod in (change.pod, change.recreated_as)}
     for workload in document.workloads:
@@ -542,7 +537,6 @@ def obstacle_text(obstacle: Obstacle) -> str:
 
 
 def change_cases(document: PlanReport) -> Iterator[Case]:
-    """Yield a case for each pod that cannot be evicted, and for each workload that is refused, stuck or unchanged."""
     yield from unavailable_cases(document)
     for obstacle in document.obstacles:
         pod, text = obstacle.pod, obstacle_text(obstacle)

@@ -32,7 +32,6 @@ _MOST_FITS = 2
 
 
 def fullness_blocks(utilisation: p.Utilisation, fits: Sequence[p.LargestFit]) -> Iterator[Block]:
-    """Yield in a sentence each how full the cluster is, and how large a pod still fits."""
     whole = utilisation.cluster
     if not whole.nodes:
         return
@@ -87,7 +86,6 @@ def _share(usage: p.Usage | None, options: ReportOptions) -> Cell:
 
 
 def largest_fit_blocks(fits: Sequence[p.LargestFit], options: ReportOptions) -> Iterator[Block]:
-    """Yield a table of how large one more pod can be, by resource, and how much is free in all."""
     shown = [fit for fit in fits if fit.before.node is not None or fit.after.node is not None]
     if not shown:
         return
@@ -281,7 +279,6 @@ def _pending(document: p.PlanReport, options: ReportOptions) -> Iterator[Block]:
 
 
 def _pending_daemons(document: p.PlanReport, members: Sequence[p.PodChange], options: ReportOptions) -> Iterator[Block]:
-    """Yield on how many nodes the pods of a DaemonSet run, and why those that are pending do not."""
     owner = members[0].owner_key
     own = [change for change in document.changes if change.owner_key == owner]
     unlisted = [one for one in document.unlisted if one.workload == owner]
@@ -296,7 +293,6 @@ def _pending_daemons(document: p.PlanReport, members: Sequence[p.PodChange], opt
 def _pending_alike(
     document: p.PlanReport, members: Sequence[p.PodChange], options: ReportOptions, *, in_full: bool
 ) -> Iterator[Block]:
-    """Yield the decision about the first of pods with one reason, and what differs for the others."""
     first, placement = members[0], document.decision(members[0])
     ending = effects.ending_of(document, first)
     of_one = " " if len(members) == 1 else ": "

@@ -49,7 +49,6 @@ def _change_text(change: FilledField) -> str:
 
 
 def render_table(report: PodsReport, width: int = DEFAULT_WIDTH) -> str:
-    """Return a row for each object that makes pods, and why the API server refuses those that it refuses."""
     if not report.pods:
         return ""
     rows: list[tuple[str, ...]] = []
@@ -73,7 +72,6 @@ def render_names(report: PodsReport) -> str:
 
 
 def pods_cases(document: PodsReport, where: Repository) -> CaseReport:
-    """Return a case for each object: the API server accepts its pods, or refuses them."""
     report = shown(document)
     cases = []
     for pods in report.pods:

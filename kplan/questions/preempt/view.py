@@ -255,7 +255,6 @@ def _runners_up(preemption: Preemption, options: ReportOptions) -> Iterator[Bloc
 
 
 def _reprieves(preemption: Preemption, options: ReportOptions) -> Iterator[Block]:
-    """Yield a table of the pods of lower priority on each candidate: whether they may stay."""
     order = sorted(preemption.candidates, key=lambda node: node != preemption.nominated_node)
     rows: list[tuple[Cell, ...]] = []
     for node in order[: options.top]:

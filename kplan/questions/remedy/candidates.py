@@ -345,7 +345,6 @@ class Candidates:
         return Patch(target, text, remedy, n_running, restarts) if patch else None
 
     def _tolerating(self) -> Iterator[Changes]:
-        """Yield tolerations of the taints with which an autoscaler's new nodes come."""
         for row, _ in self._waiting:
             pod = self._simulation.session.cluster.pods.infos[row].pod
             for taints in self._playing.pool_taints:
@@ -397,7 +396,6 @@ def fewer(simulation: Simulation, objects: Snapshot, workload: str, number: int,
 
 
 def object_of(snapshot: Snapshot, workload: str) -> Any:
-    """Return the object of a workload; None where the snapshot does not have it."""
     ref = WorkloadRef.parse(workload)
     kind = POD_MAKERS.get(ref.kind)
     objects = () if kind is None or kind.name == "CronJob" else getattr(snapshot, kind.attribute)

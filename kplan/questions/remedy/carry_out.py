@@ -226,7 +226,6 @@ class Playing:
         return self._bases[acts]
 
     def _names_of(self, act: c.AddNodes, begun: Changes) -> list[str]:
-        """Return the names of the new nodes of one of the actions that are done before anything moves."""
         acts = (*self.quotas, *begun)
         number = acts.index(act)
         before = self._base_of(acts[:number]).objects.node_by_name
@@ -312,7 +311,6 @@ def _broken(simulation: Simulation) -> set[str]:
 
 
 def _update(base: Base, workload: str, spec: Mapping[str, Any]) -> Update:
-    """Return the update that changes the ``spec`` of a workload."""
     ref = WorkloadRef.parse(workload)
     content = {"metadata": {"namespace": ref.namespace, "name": ref.name}, "spec": spec}
     update = update_of(POD_MAKERS[ref.kind].type, content, base.objects, release=base.release)

@@ -98,7 +98,6 @@ def _tells_left(document: RemedyReport) -> bool:
 
 
 def _leaving(document: RemedyReport) -> Iterator[Block]:
-    """Yield what holds pods that are being deleted, unless the first sentence tells it, and what helps."""
     for number, health in enumerate(document.leaving or ()):
         if document.pods or number:
             yield line(pod_text(health), is_item=True)

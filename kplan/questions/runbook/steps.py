@@ -281,7 +281,6 @@ def _made_by(steps: _Steps) -> Hashable:
 
 
 def _drain_step(base: Base, plan: CarriedOut, drain: c.Drain, min_ready: int | str) -> RunbookStep:
-    """Return the step of a drain, with what becomes of the pods while the node takes none."""
     (node,) = drain.nodes
     moved: list[c.Place] = []
     waits: list[str] = []
@@ -326,7 +325,6 @@ def _too_few(plan: CarriedOut, min_ready: int | str) -> TooFew | None:
 
 
 def _message(simulation: Simulation, pod: str) -> str:
-    """Return the scheduler's last message about a pod without a node."""
     return next((simulation.messages.get(row, "") for row, held in simulation.pods.items() if held.key == pod), "")
 
 

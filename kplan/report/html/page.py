@@ -44,8 +44,10 @@ def nodes_table(cluster: ClusterMap, described: Collection[str], marks: Mapping[
         name = escape(node.name) + (" (cordoned)" if node.cordoned else "") + (" (new)" if node.new else "")
         cells = [f"<td>{name}</td>", *(f"<td>{escape(node.group)}</td>" for _ in groups)]
         cells += [_share(node, position) for position in range(len(cluster.resources))]
-        mark = marks.get(node.name)
-        last = _moves(node, placed) if mark is None else f'<span class="{mark.style}">{escape(mark.text)}</span>'
+        if (mark := marks.get(node.name)) is None:
+            last = "<br>".join([*_listed("+", node.arriving, placed), *_listed("\u2212", node.leaving, placed)])
+        else:
+            last = f'<span class="{mark.style}">{escape(mark.text)}</span>'
         lines.append(f'<tr id="{node_anchor(index)}">{"".join(cells)}<td>{last}</td></tr>')
     rows = "\n".join(lines)
     table = f'<table class="data"><thead><tr>{head}</tr></thead>\n<tbody>\n{rows}\n</tbody></table>'
@@ -65,12 +67,8 @@ def _share(node: NodeLoad, position: int) -> str:
     return f'<td class="right"{sort}>{text}</td>'
 
 
-def _moves(node: NodeLoad, placed: set[str]) -> str:
-    """Return the pods that come and go, a line each; those in `placed` have an anchor already."""
-    return "<br>".join([*_listed("+", node.arriving, placed), *_listed("\u2212", node.leaving, placed)])
-
-
 def _listed(sign: str, pods: Sequence[str], placed: set[str]) -> Iterator[str]:
+    """Yield the pods that come or go; those in `placed` have an anchor already."""
     for pod in pods[:MOST_LISTED]:
         if pod in placed:
             yield f"{sign} {pod_link(pod)}"
@@ -303,7 +301,6 @@ _MOST = 5
 
 
 def verdict_box(document: Report, cases: Iterable[Case]) -> str:
-    """Return the box, with a few lines for each workload that failed."""
     verdict = document.verdict
     if verdict.failed:
         groups = alike(case for case in cases if case.state == "failed")

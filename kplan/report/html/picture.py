@@ -231,7 +231,6 @@ def share(node: NodeLoad, position: int, moment: Moment) -> float:
 
 
 def fullest(node: NodeLoad, moment: Moment) -> float:
-    """Return which part is requested of the scarcest resource of a node."""
     return max((share(node, position, moment) for position in range(len(node.allocatable))), default=0.0)
 
 
