@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from pathlib import PurePosixPath
+from pkgutil import get_data
 from typing import Any
 from urllib.parse import quote
 
@@ -28,107 +29,12 @@ class RuleText(msgspec.Struct, frozen=True):
     """One kind of result."""
 
     what: str  #: in one sentence
-    help: str  #: what to do about it
+    #: what to do about it; of what differs between two answers it is always the same
+    help: str = "kplan diff shows the nodes before and after, and the reason."
+    fails: bool = False  #: it fails a job by default
 
 
-_STUCK = "The message says how many nodes reject it and why, and the smallest change with which it fits."
-_MOVES = "kplan diff shows the nodes before and after, and the reason."
-_FAILURES: dict[str, RuleText] = {
-    "Unschedulable": RuleText("A pod that fits on no node.", _STUCK),
-    "Pending": RuleText("A pod that stays pending.", _STUCK),
-    "Gated": RuleText(
-        "A pod that is kept out of the scheduling queue.",
-        "The scheduler ignores it until its gates are removed from spec.schedulingGates and its resource claims exist.",
-    ),
-    "Error": RuleText(
-        "A pod that cannot be scheduled at all.",
-        "The API server refuses it, no scheduler has its name, or something that it refers to is invalid.",
-    ),
-    "Preemption": RuleText(
-        "A pod that fits only by evicting others.",
-        "kplan preempt shows the victims, and why those were chosen. Add room, or accept it with --fail-on.",
-    ),
-    "PdbViolation": RuleText(
-        "A pod that fits only by violating a disruption budget.",
-        "kplan preempt names the budget. Loosen it, or add room.",
-    ),
-    "Blocked": RuleText(
-        "A pod that a drain cannot evict.",
-        "Its disruption budget allows no eviction. Add healthy pods elsewhere, or require fewer.",
-    ),
-    "NeverGone": RuleText(
-        "A pod for which a drain waits without end, as its node does not answer, or a finalizer holds it.",
-        "Delete the Node, or taint it with node.kubernetes.io/out-of-service, once the machine is off; have whoever set"
-        " the finalizer finish its work.",
-    ),
-    "DrainTimedOut": RuleText(
-        "A node whose drain kubectl gives up with an error, as its pods are not gone in time.",
-        "Give --timeout more time than the pods take to stop.",
-    ),
-    "Stuck": RuleText(
-        "A rollout, or the drain of a node, that does not go on.",
-        "The message names the pod that it waits for, and why that one is not ready or finds no place.",
-    ),
-    "Unavailable": RuleText(
-        "A workload of which too few pods are ready for a while.",
-        "The timeline shows when, and what it waits for. Surge more, add room, or have pods start faster.",
-    ),
-    "NotReplaced": RuleText(
-        "A workload that ends with fewer pods than before, as its controller makes none.",
-        "Have the pod run that its controller waits for. Where that is on a lost node, delete the Node, or taint it"
-        " with node.kubernetes.io/out-of-service, once the machine is off.",
-    ),
-    "Refused": RuleText(
-        "An object that the API server would refuse.",
-        "The message is that of the API server. Correct the field that it names.",
-    ),
-    "CheckFailed": RuleText("A promise that does not hold.", "The message names what breaks it."),
-    "JobFailed": RuleText(
-        "A job that fails because of the change.",
-        "Wait until it is done, or have its podFailurePolicy ignore the condition DisruptionTarget.",
-    ),
-    "Invalid": RuleText("An invalid value or field.", "The message names the field, and says what is expected there."),
-    "Incomplete": RuleText(
-        "A workload that is incomplete at the end of some runs.",
-        "The message is the reason in the first of these runs.",
-    ),
-    "NoRoom": RuleText("A workload without room for one more replica.", "The message says what stops the next one."),
-    "NewlyPending": RuleText("A pod that had a node before the change and is pending after it.", _MOVES),
-    "NewVictim": RuleText("A pod that only the change evicts.", _MOVES),
-    "LessFits": RuleText("Fewer replicas fit after than before.", _MOVES),
-}
-"""Rules that fail a job by default."""
-
-_NOTES: dict[str, RuleText] = {
-    "CheckPassed": RuleText("A promise that holds.", "Nothing is to be done."),
-    "CheckNotAsked": RuleText("A promise that could not be held against the cluster.", "The message says why."),
-    "Budget": RuleText("A disruption budget.", "kplan explains what it allows."),
-    "Evicted": RuleText("A pod that is evicted and not recreated.", "kplan plan shows which pod evicts it and why."),
-    "Drained": RuleText("A node without which pods stay pending.", "kplan drain NODE shows which pods and why."),
-    "Stays": RuleText(
-        "A node that cannot be given up.",
-        "kplan capacity --shrink --all-nodes names the pod that keeps each node, and why.",
-    ),
-    "NewNode": RuleText("A node that the autoscaler adds.", "kplan nodes shows for which pods, and what it costs."),
-    "Removed": RuleText("A node that the autoscaler removes.", "kplan nodes shows where its pods go."),
-    "Kept": RuleText("A node that the autoscaler keeps.", "kplan nodes -o wide shows why, and what would free it."),
-    "Chance": RuleText(
-        "A pod that is placed in some runs and not in others.",
-        "It depends on how ties between nodes are broken. Add room, or order the pods by priority.",
-    ),
-    "NotLookedAt": RuleText("Replicas that were not tried one by one.", "Ask for fewer replicas at a time."),
-    "Moved": RuleText("A pod that goes to another node.", _MOVES),
-    "NewlyPlaced": RuleText("A pod that was pending before the change and has a node after it.", _MOVES),
-    "StillPending": RuleText("A pod that stays pending for another reason.", _MOVES),
-    "Appeared": RuleText("A pod that exists only after the change.", _MOVES),
-    "Disappeared": RuleText("A pod that exists only before the change.", _MOVES),
-    "Scaled": RuleText("A workload that wants another number of pods.", _MOVES),
-    "MissingKind": RuleText(
-        "A kind of object that could not be read, so that the answer may be wrong.",
-        "kplan snapshot rbac prints the rights that reading needs.",
-    ),
-}
-"""Other rules."""
+_RULES = msgspec.json.decode(get_data("kplan.report", "rules.json") or b"", type=dict[str, RuleText])
 
 _OTHER = RuleText(
     "Something that may make the answer differ from the cluster's.",
@@ -138,7 +44,7 @@ _OTHER = RuleText(
 
 def is_failure(rule: str) -> bool:
     """Tell whether a rule fails a job by default."""
-    return rule in _FAILURES
+    return _RULES.get(rule, _OTHER).fails
 
 
 def render_junit(report: CaseReport) -> str:
@@ -227,7 +133,7 @@ def _annotation(cases: Sequence[Case]) -> str:
 
 def _words(rule: str) -> str:
     """Return the name of a rule as words: ``CheckFailed`` as ``check failed``; warnings keep their codes."""
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", rule).lower() if rule in _FAILURES or rule in _NOTES else rule
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", rule).lower() if rule in _RULES else rule
 
 
 def _data(text: str) -> str:
@@ -262,14 +168,14 @@ def render_sarif(report: CaseReport) -> str:
 
 
 def _rule(name: str) -> dict[str, Any]:
-    rule = _FAILURES.get(name) or _NOTES.get(name, _OTHER)
+    rule = _RULES.get(name, _OTHER)
     return {
         "id": name,
         "name": name,
         "shortDescription": {"text": rule.what},
         "fullDescription": {"text": rule.what},
         "help": {"text": rule.help},
-        "defaultConfiguration": {"level": "error" if is_failure(name) else "warning"},
+        "defaultConfiguration": {"level": "error" if rule.fails else "warning"},
         "properties": {"tags": ["kubernetes", "scheduling"]},
     }
 

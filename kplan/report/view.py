@@ -31,7 +31,7 @@ class Case(msgspec.Struct, frozen=True):
 
     name: str  #: of the pod or object, such as NAMESPACE/NAME
     state: State  #: ``failed`` when `--fail-on` lists it; ``skipped`` when it did not go well and does not count
-    rule: str  #: the kind of outcome, in one word, as `kplan.report.pipelines` has them
+    rule: str  #: the kind of outcome, in one word; `rules.json` beside this module says what it means
     message: str  #: in one sentence; a second line may say more
     detail: str = ""  #: everything that is known about it
     file: str = ""  #: its manifest; empty for an object of the snapshot
