@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from html import escape
 from pkgutil import get_data
+from string import Template
 from typing import Any
 
 import msgspec
@@ -82,17 +83,6 @@ def _listed(sign: str, pods: Sequence[str], placed: set[str]) -> Iterator[str]:
 MAX_EMBEDDED = 400_000  #: a page with a longer document, in characters, leaves its JSON out
 _MANY_NODES = 60  #: a table of more rows is folded
 
-_SCRIPT = "SCRIPT"
-"""The tag of the page's own script, in capitals, so that a search for injected ``<script`` finds only injected ones."""
-
-_STRIPES = (
-    '<svg width="0" height="0" aria-hidden="true" style="position:absolute"><defs>'
-    '<pattern id="stripes" width="4" height="4" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">'
-    '<rect width="4" height="4" fill="var(--good)"/><rect width="2" height="4" fill="var(--bg)" fill-opacity=".45"/>'
-    "</pattern></defs></svg>"
-)
-
-
 _escaped = lru_cache(maxsize=8192)(escape)  #: cells of tables say the same over and over
 
 
@@ -107,7 +97,8 @@ def render_html(
     `cases`: for the verdict at its top.
     `command`: that makes it; empty where it is not known.
     """
-    style, script = ((get_data("kplan.report.html", name) or b"").decode() for name in ("page.css", "page.js"))
+    names = ("page.html", "page.css", "page.js")
+    page, style, script = ((get_data("kplan.report.html", name) or b"").decode() for name in names)
     cluster = _map_of(document)
     inner = _Inside(cluster, document, has_bars=view.has_bars)
     title, marks = document.sentence, view.marks(document)
@@ -127,24 +118,8 @@ def render_html(
         _facts(document, command),
         _embedded(as_it_is),
     ]
-    return f"""<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{escape(title)}</title>
-<style>{style}</style>
-</head>
-<body>
-{_STRIPES}<a class="skip" href="#report">Skip to the report</a>
-<header><h1>{escape(title)}</h1></header>
-<main id="report">
-{"".join(part for part in parts if part)}
-</main>
-<{_SCRIPT}>{script}</{_SCRIPT}>
-</body>
-</html>
-"""
+    # The tag of the page's own script is in capitals, so that a search for ``<script`` finds only injected ones.
+    return Template(page).substitute(title=escape(title), style=style, body="".join(parts), script=script)
 
 
 def _map_of(document: Report) -> ClusterMap | None:
