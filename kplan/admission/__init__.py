@@ -151,11 +151,23 @@ class Admitter:
         pod = set_priority(pod, self._snapshot, warnings)
         name = pod.spec.priority_class_name
         yield Stage(f"PriorityClass {name}" if name else "Priority", pod)
-        pod = _add_default_tolerations(pod)
+        # Five minutes on nodes that are not ready or unreachable.
+        tolerated = [own.key for own in pod.spec.tolerations if own.effect in (NO_EXECUTE, "")]
+        added = tuple(
+            Toleration(key=key, operator="Exists", effect=NO_EXECUTE, toleration_seconds=_DEFAULT_TOLERATION_SECONDS)
+            for key in (NOT_READY, UNREACHABLE)
+            if key not in tolerated and "" not in tolerated
+        )
+        if added:
+            pod = replace(pod, spec=replace(pod.spec, tolerations=pod.spec.tolerations + added))
         yield Stage("DefaultTolerationSeconds", pod)
         pod = apply_runtime_class(pod, self._snapshot, warnings)
         yield Stage(f"RuntimeClass {pod.spec.runtime_class_name or ''}".rstrip(), pod)
-        yield Stage(f"Node {pod.spec.node_name}", self._copy_topology_labels(pod))
+        node = self._snapshot.node_by_name.get(pod.spec.node_name)
+        if node is not None and is_on("PodTopologyLabelsAdmission", self._minor):
+            copied = {key: node.metadata.labels[key] for key in (REGION, ZONE) if key in node.metadata.labels}
+            pod = replace(pod, metadata=replace(pod.metadata, labels={**pod.metadata.labels, **copied}))
+        yield Stage(f"Node {pod.spec.node_name}", pod)
 
     def _account(self, pod: Pod, whole: WholeTemplate | None) -> ServiceAccount | None:
         """Return the service account of a pod, and None for an unknown one; raises Rejection where all are known.
@@ -167,14 +179,6 @@ class Admitter:
         if name not in ("", "default") and key not in self._accounts and self._knows_all_accounts:
             raise Rejection(f'error looking up service account {key}: serviceaccount "{name}" not found')
         return self._accounts.get(key)
-
-    def _copy_topology_labels(self, pod: Pod) -> Pod:
-        """Copy region and zone of the node in ``nodeName`` to the pod's labels (PodTopologyLabels)."""
-        node = self._snapshot.node_by_name.get(pod.spec.node_name)
-        if node is None or not is_on("PodTopologyLabelsAdmission", self._minor):
-            return pod
-        copied = {key: node.metadata.labels[key] for key in (REGION, ZONE) if key in node.metadata.labels}
-        return replace(pod, metadata=replace(pod.metadata, labels={**pod.metadata.labels, **copied}))
 
 
 def _fractions(pod: Pod) -> Iterator[Warning]:
@@ -195,18 +199,6 @@ def _fractions(pod: Pod) -> Iterator[Warning]:
                         meant = f"; was {milli[:-1]}Mi meant?" if milli.endswith("m") else ""
                         where = object_name("Pod", pod.metadata.namespace, pod.metadata.name)
                         yield Warning("FractionalBytes", where, f"{path}: {words}{meant}")
-
-
-def _add_default_tolerations(pod: Pod) -> Pod:
-    """Add tolerations for five minutes on nodes that are not ready or unreachable (DefaultTolerationSeconds)."""
-    added = tuple(
-        Toleration(key=key, operator="Exists", effect=NO_EXECUTE, toleration_seconds=_DEFAULT_TOLERATION_SECONDS)
-        for key in (NOT_READY, UNREACHABLE)
-        if not any(
-            toleration.key in {key, ""} and toleration.effect in {NO_EXECUTE, ""} for toleration in pod.spec.tolerations
-        )
-    )
-    return replace(pod, spec=replace(pod.spec, tolerations=pod.spec.tolerations + added)) if added else pod
 
 
 def set_priority(pod: Pod, snapshot: Snapshot, warnings: list[Warning]) -> Pod:

@@ -325,8 +325,14 @@ def usage_of(item: Measured, classes: Iterable[DeviceClass] = ()) -> Usage:
         case core.Pod():
             is_over = item.status.phase in ENDED
             return _OBJECT_ALONE if is_over else {**_OBJECT_ALONE, **_compute_usage(*stored_totals(item))}
-        case core.Service():
-            return _service_usage(item.spec)
+        case core.Service(spec=spec):
+            is_balanced = spec.type == "LoadBalancer"
+            # Node ports count before they are allocated.
+            n_ports = len(spec.ports) if is_balanced or spec.type == "NodePort" else 0
+            if is_balanced and spec.allocate_load_balancer_node_ports is False:
+                n_ports = sum(port.node_port != 0 for port in spec.ports)
+            loads = {"services.loadbalancers": _times(is_balanced), "services.nodeports": _times(n_ports)}
+            return {"count/services": _ONE, "services": _ONE, **loads}
         case ResourceClaim():
             return _device_usage(item, {one.metadata.name: one.spec.extended_resource_name for one in classes})
     amounts = {"persistentvolumeclaims": _ONE}
@@ -335,16 +341,6 @@ def usage_of(item: Measured, classes: Iterable[DeviceClass] = ()) -> Usage:
     name = item.metadata.annotations.get(ANNOTATION_CLASS) or item.spec.storage_class_name
     by_class = {f"{name}{_OF_CLASS}{what}": amount for what, amount in amounts.items()} if name else {}
     return {"count/persistentvolumeclaims": _ONE, **amounts, **by_class}
-
-
-def _service_usage(spec: core.ServiceSpec) -> Usage:
-    """Return the usage of a service; its node ports count before they are allocated."""
-    is_balanced = spec.type == "LoadBalancer"
-    n_ports = len(spec.ports) if is_balanced or spec.type == "NodePort" else 0
-    if is_balanced and spec.allocate_load_balancer_node_ports is False:
-        n_ports = sum(port.node_port != 0 for port in spec.ports)
-    loads = {"services.loadbalancers": _times(is_balanced), "services.nodeports": _times(n_ports)}
-    return {"count/services": _ONE, "services": _ONE, **loads}
 
 
 def _device_usage(claim: ResourceClaim, extended: Mapping[str, str | None]) -> Usage:

@@ -86,25 +86,21 @@ def load_snapshot(
     """
     refuse_empty(source)
     if not isinstance(source, str | Path):
-        return _load_objects(source)
+        loader = _Loader(SnapshotBuilder())
+        for index, obj in enumerate(listed(source)):
+            path = f"$[{index}]"
+            if isinstance(obj, msgspec.Struct):
+                loader.builder.add([obj], type_of(obj), Run(None, path, "", "", []).location)
+            elif isinstance(obj, Mapping):
+                loader.take_mapping(dict(obj), path)
+            else:
+                loader.builder.problems.append(Problem("expected an object with apiVersion and kind", json_path=path))
+        return loader.finish("objects")
     name = str(source)
     if name == DEMO:
         return _load_files(_DEMO_FILE, DEMO, None, None)
     shown = "standard input" if name == STANDARD_INPUT else name
     return _load_files(source, shown, stdin, progress, needs_nodes=needs_nodes)
-
-
-def _load_objects(objects: Iterable[Mapping[str, Any] | msgspec.Struct]) -> Snapshot:
-    loader = _Loader(SnapshotBuilder())
-    for index, obj in enumerate(listed(objects)):
-        path = f"$[{index}]"
-        if isinstance(obj, msgspec.Struct):
-            loader.builder.add([obj], type_of(obj), Run(None, path, "", "", []).location)
-        elif isinstance(obj, Mapping):
-            loader.take_mapping(dict(obj), path)
-        else:
-            loader.builder.problems.append(Problem("expected an object with apiVersion and kind", json_path=path))
-    return loader.finish("objects")
 
 
 def _load_files(
