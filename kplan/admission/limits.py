@@ -71,7 +71,6 @@ class Refusal(Rejection):
     """An object that is refused with a complete message: not found, or invalid."""
 
     def answer(self, group: str, resource: str, name: str) -> str:
-        """Return the message alone."""
         del group, resource, name
         return str(self)
 

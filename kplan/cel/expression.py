@@ -14,9 +14,8 @@ from kplan.api.field_errors import quoted
 from kplan.cel import library as cel
 from kplan.cel.functions import DEVICE_FIELDS, FUNCTIONS, environment_config
 from kplan.cel.pieces import NATIVE, Pieces
-from kplan.cel.tree import Node, Tree, walk
+from kplan.cel.tree import Node, Tree, constant_of, decode, walk
 from kplan.cel.values import CelCompileError, CelError, DeviceView, UnsupportedError, too_costly, type_name
-from kplan.cel.wire import constant_of, decode
 
 _MAX_LENGTH = 10 * 1024  #: how long an expression may be, in bytes (CELSelectorExpressionMaxLength)
 _COST_LIMIT = 1_000_000  #: the cost at which the evaluation of a selector is stopped (CELSelectorExpressionMaxCost)

@@ -222,10 +222,6 @@ _FORMATS: dict[str, tuple[str, _Check]] = {
 _CHECKS = dict(_FORMATS.values())
 
 
-def _named(name: str) -> OptionalValue:
-    return OptionalValue(Format(_FORMATS[name][0]), is_present=True) if name in _FORMATS else OptionalValue()
-
-
 def _validate(form: Format, text: str) -> OptionalValue:
     problems = list(_CHECKS[form.name](text))
     return OptionalValue(problems, is_present=True) if problems else OptionalValue()
@@ -287,7 +283,9 @@ KUBERNETES_FUNCTIONS: dict[str, Callable[..., Value]] = {
     "kubernetes.URL.getEscapedPath(): string": lambda url: quote(unquote(url.path), safe="/:@!$&'()*+,;=~-._"),
     "kubernetes.URL.getQuery(): map<string,list<string>>": lambda url: parse_qs(url.query, keep_blank_values=True),
     **{f"format.{name}(): kubernetes.NamedFormat": partial(Format, title) for name, (title, _) in _FORMATS.items()},
-    "format.named(string): optional_type<kubernetes.NamedFormat>": _named,
+    "format.named(string): optional_type<kubernetes.NamedFormat>": lambda name: (
+        OptionalValue(Format(_FORMATS[name][0]), is_present=True) if name in _FORMATS else OptionalValue()
+    ),
     "kubernetes.NamedFormat.validate(string): optional_type<list<string>>": _validate,
 }
 

@@ -12,9 +12,8 @@ from urllib.parse import SplitResult, urlsplit
 import msgspec
 
 from kplan.api.quantity import Quantity
-from kplan.cel.tree import Node
+from kplan.cel.tree import Node, encode
 from kplan.cel.values import CelError, Format, OptionalValue, Semver, UnsupportedError, Value, type_name
-from kplan.cel.wire import encode
 
 _EXTENSIONS = ("optional", "sets", "lists", "strings", "regex", "two-var-comprehensions")
 

@@ -13,7 +13,7 @@ from kplan.api.quantity import Quantity
 from kplan.cel import library as cel
 from kplan.cel import tree as trees
 from kplan.cel.functions import DEVICE_FIELDS, FUNCTIONS, MAX_ELEMENTS
-from kplan.cel.tree import Node, Tree, call, name, walk
+from kplan.cel.tree import Node, Tree, call, constant, constant_of, name, walk
 from kplan.cel.values import (
     CelError,
     CostLimitError,
@@ -25,7 +25,6 @@ from kplan.cel.values import (
     Value,
     reader_of,
 )
-from kplan.cel.wire import constant, constant_of
 
 #: The functions that the library computes. Their results are not much longer than their arguments.
 NATIVE = frozenset(

@@ -78,7 +78,6 @@ class FieldPath:
             self.problems.recorded.append(problem)
 
     def invalid(self, value: object, detail: str, hint: str) -> None:
-        """Record a value that the field does not allow."""
         self.add(field_errors.invalid(self.path, value, detail).body, hint)
 
     def check_range(self, value: int, most: int, hint: str = "") -> None:
@@ -225,7 +224,6 @@ def _pod(value: dict[str, object]) -> dict[str, object]:
 
 
 def _scheduler_container(value: dict[str, object]) -> dict[str, object] | None:
-    """Find the container that runs kube-scheduler."""
     for container in _objects(_pod(value), "containers"):
         words = [*_words(container), str(container.get("image", ""))]
         if any("kube-scheduler" in word for word in words) or _config_flag(container) is not None:

@@ -82,7 +82,6 @@ class Transport:
 
     @property
     def server(self) -> str:
-        """The address of the API server."""
         return self._access.server
 
     def close(self) -> None:

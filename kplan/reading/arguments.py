@@ -90,7 +90,6 @@ def _comments(struct: type[msgspec.Struct]) -> list[tuple[str, str]]:
 
 
 def is_file_path(kind: msgspec.inspect.Type) -> bool:
-    """Tell whether a type is `FilePath`."""
     return isinstance(kind, msgspec.inspect.Metadata) and bool((kind.extra or {}).get(_OPENS))
 
 

@@ -161,7 +161,9 @@ class Words:
         Names of nodes and namespaces become what those become, since labels repeat them (``kubernetes.io/hostname``,
         ``kubernetes.io/metadata.name``). Numbers that are compared stay.
         """
-        if key in KEPT_LABELS or value in _PLAIN_VALUES or self._stays_number(key, value):
+        digits = value.removeprefix("-")
+        counts = key in self.compared_keys or (key in self.node_keys and len(digits) <= _SHORT_NUMBER)
+        if key in KEPT_LABELS or value in _PLAIN_VALUES or (counts and digits.isdecimal()):
             return value
         if key in _LABELS_OF_NAMES:
             return self.name(_LABELS_OF_NAMES[key], value)
@@ -171,12 +173,6 @@ class Words:
             if self._pseudonyms.is_sealed and self._pseudonyms.known(kind, value):
                 return self._pseudonyms.of(kind, value)
         return self._pseudonyms.of(LABEL_VALUE, value)
-
-    def _stays_number(self, key: str, value: str) -> bool:
-        digits = value.removeprefix("-")
-        if not digits.isdecimal():
-            return False
-        return key in self.compared_keys or (key in self.node_keys and len(digits) <= _SHORT_NUMBER)
 
     def labels(self, labels: dict[str, str]) -> dict[str, str]:
         """Redact the values of labels, or of a selector by equal labels; keys stay."""

@@ -123,10 +123,7 @@ def when(holds: str | Callable[[Any], object], *checks: Check) -> Check:
     return lambda value, path: inner(value, path) if is_so(value) else ()
 
 
-_passed = rules()
-
-
-def since(minor: int, inner: Check, older: Check = _passed) -> Check:
+def since(minor: int, inner: Check, older: Check = lambda _value, _path: ()) -> Check:
     """Return the check of API servers from a minor such as 36 on, and that of older ones."""
     return lambda value, path: [
         *(replace(error, since=minor) for error in inner(value, path)),

@@ -19,7 +19,8 @@ _ACCESS_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOnc
 positive = check.must(lambda amount: parse(amount).nanos > 0, "must be greater than zero")
 
 
-def _access_errors(spec: Object, path: str) -> Errors:
+def _demand_errors(spec: Object, path: str) -> Errors:
+    """Return what is wrong with the access modes, the selector and the amount of a claim."""
     modes, at = spec.get("accessModes", []), f"{path}.accessModes"
     if not modes:
         yield required(at, "at least 1 access mode is required")
@@ -27,9 +28,6 @@ def _access_errors(spec: Object, path: str) -> Errors:
     yield from (not_supported(at, mode, _ACCESS_MODES) for mode in modes if mode not in _ACCESS_MODES)
     if "ReadWriteOncePod" in modes and {*modes} & {*_ACCESS_MODES} - {"ReadWriteOncePod"}:
         yield forbidden(at, "may not use ReadWriteOncePod with other access modes")
-
-
-def _storage_errors(spec: Object, path: str) -> Errors:
     amount, at = spec.get("resources", {}).get("requests", {}).get("storage"), f"{path}.resources[storage]"
     yield from [required(at)] if amount is None else positive(amount, at)
 
@@ -51,8 +49,7 @@ def _equality_errors(spec: Object, path: str) -> Errors:
 
 
 claim_spec_errors = check.rules(
-    _access_errors,
-    _storage_errors,
+    _demand_errors,
     check.filled("storageClassName", check.SUBDOMAIN),
     check.field("volumeMode", check.one_of("Block", "Filesystem")),
     check.field(
