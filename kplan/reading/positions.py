@@ -9,7 +9,7 @@ import ast
 import json
 import re
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import cached_property
 from typing import Any, Final, Protocol
 
@@ -185,13 +185,9 @@ class Document:
         except RecursionError:
             return ()  # decoding reports its depth
 
-    def duplicates_below(self, path: str) -> Sequence[Duplicate]:
-        """Return the duplicate keys in one object of the document: ``$``, or an element of a list."""
-        return self._duplicates_by_element.get(path, ())
-
     @cached_property
-    def _duplicates_by_element(self) -> dict[str, list[Duplicate]]:
-        """The duplicate keys by the path of each list element around them, so that no object looks through all."""
+    def duplicates_by_element(self) -> dict[str, list[Duplicate]]:
+        """The duplicate keys by the path of each object around them, ``$`` or an element of a list."""
         by_element: dict[str, list[Duplicate]] = {}
         for duplicate in self.duplicates():
             around = [match.end() for match in re.finditer(_ELEMENT, duplicate.path)]

@@ -24,8 +24,7 @@ from kplan.api.names import object_name
 from kplan.errors import ManifestError, Problem, UsageError
 from kplan.reading.arguments import listed, refuse_empty
 from kplan.reading.files import GZIP_MAGIC, SNAPSHOTS, STANDARD_INPUT, ReadProgress, files_below, is_archive
-from kplan.reading.items import Item, Run, is_too_large, read_items, read_pieces, read_runs, too_large
-from kplan.reading.pieces import NotInPieces
+from kplan.reading.items import Item, NotInPieces, Run, is_too_large, read_items, read_pieces, read_runs, too_large
 from kplan.snapshot import own_file
 from kplan.snapshot.build import TIME_HINT, QuantityCheck, SnapshotBuilder, is_time, time_problems
 from kplan.snapshot.defaults import DEFAULT_NAMESPACE, complete

@@ -10,9 +10,8 @@ import pytest
 from kplan.api.core import Pod
 from kplan.api.decode import decode_sound
 from kplan.errors import Problem, SnapshotError
-from kplan.reading import pieces
-from kplan.reading.items import Item, Run, read_items, read_pieces
-from kplan.reading.pieces import NotInPieces
+from kplan.reading import items
+from kplan.reading.items import Item, NotInPieces, Run, read_items, read_pieces
 from kplan.snapshot import load_snapshot
 from tests.objects import Object
 
@@ -49,8 +48,8 @@ def a_list(objects: list[Object] = OBJECTS, **fields: Any) -> Object:
 
 @pytest.fixture(autouse=True, params=[700, 1500])
 def small_pieces(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pieces, "_HEAD", request.param)
-    monkeypatch.setattr(pieces, "_PIECE", request.param)
+    monkeypatch.setattr(items, "_HEAD", request.param)
+    monkeypatch.setattr(items, "_PIECE", request.param)
 
 
 def objects_of(parts: Iterable[Item | Run]) -> list[tuple[str, str, object]]:
@@ -166,7 +165,7 @@ def test_progress_tells_how_much_of_the_file_is_read(tmp_path: Path) -> None:
 def test_an_object_that_is_too_large_is_reported_of_the_whole_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pieces, "MAX_OBJECT", 3000)
+    monkeypatch.setattr(items, "MAX_OBJECT", 3000)
     path = tmp_path / "cluster.json"
     path.write_text(json.dumps(a_list([*OBJECTS, {**pod(61), "x": "y" * 2900}]), indent=4))
     with pytest.raises(NotInPieces):
