@@ -260,8 +260,12 @@ class _Course:
             simulation.provisioner.remove_too()
         if task.queue is not None:
             change.occupancy = Occupancy(simulation) if self._is_watched else None
-            question = task.queue.pods_of(self._base) if task.asks_about_queue else None
-            self._note_queue(self._retry_pending(), question)
+            turns = in_turn(self._base.session, self._base.pending().rows)
+            for queued in turns:
+                if queued.place is QueuePlace.FOREIGN:
+                    note_left_alone(simulation, queued.pod)
+            simulation.retry_pending()
+            self._note_queue(turns, task.queue.pods_of(self._base) if task.asks_about_queue else None)
         for step in task.steps:
             if step.at <= 0:
                 self._begin(step)  # before anything moves
@@ -273,15 +277,6 @@ class _Course:
         self._change.queue = tuple(session.cluster.pods.infos[queued.pod].key for queued in queue)
         if question is not None:
             self._change.subject_pods = subject_pods_of(session, queue, question)
-
-    def _retry_pending(self) -> Sequence[QueuedPod]:
-        """Have the scheduler try all pending pods again; return these in their order."""
-        turns = in_turn(self._base.session, self._base.pending().rows)
-        for queued in turns:
-            if queued.place is QueuePlace.FOREIGN:
-                note_left_alone(self.simulation, queued.pod)
-        self.simulation.retry_pending()
-        return turns
 
     def _start_cron_jobs(self, seconds: float) -> None:
         """Have cron jobs, those that are applied included, run by their schedule for so long."""

@@ -99,7 +99,6 @@ class Growth(msgspec.Struct):
 
     @property
     def is_stopped(self) -> bool:
-        """Whether it looks no more, because it has looked too often."""
         return self.n_looks >= MOST_LOOKS
 
     @property

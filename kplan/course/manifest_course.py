@@ -172,20 +172,16 @@ class ManifestCourse:
     def _apply_written(self, workload: WrittenWorkload) -> None:
         if workload.type is CronJob and self._clock is not None and self._clock.runs_for:
             return  # cron jobs run by their schedule, those that are applied among them
-        self._forget_deleted(workload)
+        key = workload.key
+        if key in self._simulation.workloads.deleted:  # a job: its manifest is compared with nothing
+            self._applying.forget(key)
+            jobs = tuple(job for job in self.snapshot.jobs if f"Job/{job.metadata.key}" != key)
+            self.snapshot = replace(self.snapshot, jobs=jobs)
         update = self._compared(workload, self.snapshot)
         if isinstance(update, InputWarning):
             self._change.left_out.append(update)
         else:
             self.apply(update)
-
-    def _forget_deleted(self, workload: WrittenWorkload) -> None:
-        """Compare a manifest with nothing where it is of a job that is deleted meanwhile."""
-        key, deleted = workload.key, self._simulation.workloads.deleted
-        if key in deleted:
-            self._applying.forget(key)
-            jobs = tuple(job for job in self.snapshot.jobs if f"Job/{job.metadata.key}" != key)
-            self.snapshot = replace(self.snapshot, jobs=jobs)
 
     def apply(self, update: Update) -> None:
         if update.key in self._replaced:
@@ -197,8 +193,11 @@ class ManifestCourse:
         if decisions is not None and not decisions.showing.is_whole and (explains or applied.change is Change.NEW):
             decisions.add(applied)
         if self._clock is not None:
-            if not update.refused:
-                self.snapshot = _with_update(self.snapshot, update)
+            if not update.refused:  # a later manifest is compared with what this one has made
+                whole = update.content if update.is_new else whole_object(self.snapshot, update.key)
+                wholes = {update.key: {**(whole or {}), "spec": dict(update.spec)}} if update.is_whole else {}
+                after = with_objects(self.snapshot, [update.obj])
+                self.snapshot = replace(after, whole={**self.snapshot.whole, **wholes})
             return
         if applied.change is not Change.NONE or simulation.has_pending_sync:
             self.has_moved = True
@@ -209,11 +208,3 @@ def _behind(key: str, groups: Iterable[Sequence[WrittenWorkload]]) -> Iterator[I
     """Yield a warning for all that is not applied, as a hook before it has not succeeded."""
     message = f"is not applied, as the Helm hook before it, {WorkloadRef.parse(key).title}, has not succeeded"
     yield from (InputWarning(HELD_UP, one.key, message) for group in groups for one in group)
-
-
-def _with_update(snapshot: Snapshot, update: Update) -> Snapshot:
-    """Return the cluster's objects after a manifest was applied, so that a later one is compared with it."""
-    former = update.content if update.is_new else whole_object(snapshot, update.key)
-    whole = {**(former or {}), "spec": dict(update.spec)}
-    wholes = {**snapshot.whole, update.key: whole} if update.is_whole else snapshot.whole
-    return replace(with_objects(snapshot, [update.obj]), whole=wholes)

@@ -225,9 +225,7 @@ def _tried(base: Base, workloads: Iterable[str]) -> Simulation:
     """Return the cluster after the controllers of some workloads have tried to make the pods that they lack."""
     simulation = begin(base)
     for key in workloads:
-        owner = simulation.workloads.owner(key)
-        if owner is not None:
-            simulation.enqueue(owner)
+        simulation.enqueue_called(key)
     simulation.controllers.run()
     return simulation
 

@@ -115,7 +115,10 @@ def resized(snapshot: Snapshot, recommended: Recommendations) -> Resized:
     """Give workloads and pods the recommended requests; raises UsageError where none has a recommendation."""
     own = recommended_requests(snapshot.vertical_pod_autoscalers)
     wanted = {one.workload: one.requests for one in own} if recommended.requests is None else recommended.requests
-    owners = _owners(snapshot)
+    # What made a workload that people write, such as an operator's resource, is no owner here: recommendations name the
+    # workload itself, or the Deployment of a ReplicaSet.
+    controllers = snapshot.controllers
+    owners = {workload: owner for workload, owner in controllers.items() if workload.partition("/")[0] in MADE}
     objects: list[Any] = []
     names: set[str] = set()
     for kind in POD_MAKERS.values():
@@ -154,16 +157,6 @@ def resized(snapshot: Snapshot, recommended: Recommendations) -> Resized:
         if before[name] != then[name]
     }
     return Resized(after, sorted(names), _without_room(after, grown), sums)
-
-
-def _owners(snapshot: Snapshot) -> dict[str, str]:
-    """Return the workload that made another one, such as the Deployment of a ReplicaSet, by KIND/NAMESPACE/NAME.
-
-    What made a workload that people write, such as an operator's resource, is none of these: recommendations name the
-    workload itself.
-    """
-    controllers = snapshot.controllers
-    return {workload: owner for workload, owner in controllers.items() if workload.partition("/")[0] in MADE}
 
 
 def _with_template(obj: Any, requests: Requests) -> Any:

@@ -137,7 +137,10 @@ def _describe(
     refusals = (holder.refusal for holder in (owner, *owners) if holder is not None and holder.refusal)
     refusal = why_failed or next(refusals, "") or (held_up if state is WorkloadState.STUCK and not keeps_former else "")
     refused = next((holder for holder in owners if holder.refusal), None)
-    held = _held(simulation, pods) if state is WorkloadState.STUCK and not (refusal or pending) else UNSET
+    held: HeldVolume | UnsetType = UNSET
+    if state is WorkloadState.STUCK and not (refusal or pending):
+        volumes = (simulation.kubelets.attachments.held(pod.row) for pod in pods if not pod.is_ready)
+        held = next(filter(None, volumes), UNSET)
     stuck = next(iter(pending), None) if state is WorkloadState.STUCK else None
     if refusal and stuck is not None and not stuck.is_new:
         stuck = None  # it waited before; what holds the change up is that further pods are refused
@@ -177,12 +180,6 @@ def _counted(simulation: Simulation, owner: Workload | None, row: int | None) ->
         pods = [pod for _, own in owned for pod in own]
         current = sum(theirs.n_current(own) for theirs, own in owned)
     return pods, current, sum(pod.is_ready and pod.row not in down for pod in pods)
-
-
-def _held(simulation: Simulation, pods: Iterable[ObservedPod]) -> HeldVolume | UnsetType:
-    """Return for which volume the first of some pods waits."""
-    waiting = (simulation.kubelets.attachments.held(pod.row) for pod in pods if not pod.is_ready)
-    return next(filter(None, waiting), UNSET)
 
 
 def _raises(simulation: Simulation, refused: Owner, number: int) -> tuple[QuotaRaise, ...]:

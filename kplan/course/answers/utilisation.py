@@ -195,7 +195,6 @@ def largest(cluster: Cluster) -> dict[str, Largest]:
 
 
 def usage(name: str, before: Amounts, after: Amounts) -> Usage:
-    """Return the usage of a resource before and after as a document: quantities, and shares in percent."""
     return Usage(
         allocatable=quantity_text(name, after.allocatable),
         before=quantity_text(name, before.requested),
