@@ -65,8 +65,6 @@ class Decisions(msgspec.Struct):
         self.watched |= {key: key} if applied.row is None else {key: key, applied.row: key}
 
     def watch(self, simulation: Simulation) -> None:
-        """Collect decisions from now on."""
-
         def save(result: CycleResult) -> None:
             if result.outcome is not Outcome.SCHEDULED or not (self.watched or self.showing.is_whole):
                 return

@@ -74,7 +74,6 @@ def with_updated(snapshot: Snapshot, attribute: str, objects: Iterable[Any]) -> 
 
 
 def change_of(change: ChangeWord, what: str, names: Sequence[str]) -> ClusterChange:
-    """Return the entry of a change for reports."""
     return ClusterChange(change=change, what=what, count=len(names), objects=tuple(names[:_MOST_NAMED]))
 
 

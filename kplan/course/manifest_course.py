@@ -61,7 +61,6 @@ class ManifestCourse:
 
     @property
     def held_up(self) -> Iterator[InputWarning]:
-        """Warnings about what is not applied, as a hook before it has not succeeded."""
         for key, groups in self._awaited.items():
             yield from _behind(key, groups)
 

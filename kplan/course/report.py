@@ -119,7 +119,8 @@ def change_report(change: CarriedOut, decisions: Decisions | None = None) -> Pla
     chosen = verdict.conditions(showing.fail_on, command)
     context, question = base.context(change.pods), change.pods or base.pending()
     nodes = node_changes(change.simulation)
-    is_of_all = change.task.is_about_all
+    is_of_all, names_pods = change.task.is_about_all, change.task.queue is not None and bool(change.task.queue.pods)
+    emptied = [step.change for step in change.task.steps if isinstance(step.change, Drain | Fail)]
     present = workloads_of_task(base, change.task) if command == "plan" else None
     warnings = (*with_whole_groups(context.warnings), *_warnings(change, present))
     counted = _counted(change, pods.replacements, present or (), chosen)
@@ -141,8 +142,8 @@ def change_report(change: CarriedOut, decisions: Decisions | None = None) -> Pla
         summary=pods.replacements.summary(sum(untried.values())),
         warnings=tuple(dict.fromkeys(warnings)),
         queue=queue_entries(session, in_turn(session, question.rows))[: showing.max_listed],
-        named_pods=_named_pods(change) or UNSET,
-        named_nodes=_named_nodes(change) or UNSET,
+        named_pods=tuple(pod for pod in change.queue if names_pods and pod in change.subject_pods) or UNSET,
+        named_nodes=tuple(dict.fromkeys(name for one in emptied for name in one.nodes)) or UNSET,
         changes=tuple(pods.changes),
         placements=with_new_nodes(pods.placements, nodes),
         unlisted=untried_pods(further),
@@ -187,17 +188,6 @@ def _counted(
     yield from before
     new_nodes = (Counted(new.facts.name, "NewNode") for new in (() if change.growth is None else change.growth.adds))
     yield from (new for new in new_nodes if new.counts(chosen))
-
-
-def _named_pods(change: CarriedOut) -> tuple[str, ...]:
-    """Return the pods that the question names, in the order of the queue."""
-    names_pods = change.task.queue is not None and bool(change.task.queue.pods)
-    return tuple(pod for pod in change.queue if names_pods and pod in change.subject_pods)
-
-
-def _named_nodes(change: CarriedOut) -> tuple[str, ...]:
-    changes = [step.change for step in change.task.steps]
-    return tuple(dict.fromkeys(name for one in changes if isinstance(one, Drain | Fail) for name in one.nodes))
 
 
 def _forced(change: CarriedOut) -> Forced | UnsetType:

@@ -38,7 +38,6 @@ class WorkedOff(msgspec.Struct, frozen=True):
         return self.pods is None or self.with_pending
 
     def pods_of(self, base: Base) -> QuestionPods:
-        """Return the pods as rows of the planner's sessions."""
         return base.queue_of(self.pods, with_pending=self.with_pending)
 
 

@@ -218,21 +218,16 @@ def utilisation(before: Cluster, after: Cluster) -> Utilisation:
         then, now = amounts(before, rows), amounts(after, rows)
         return NodeGroup(nodes=len(rows), resources={name: usage(name, then[name], now[name]) for name in now})
 
-    return Utilisation(
-        cluster=of(np.arange(len(nodes))),
-        zones={zone: of(rows) for zone, rows in groups(nodes, ZONE).items()},
-        pool_label=label,
-        pools={} if label is None else {pool: of(rows) for pool, rows in groups(nodes, label).items()},
-        nodes=_by_node(before, after),
-    )
-
-
-def _by_node(before: Cluster, after: Cluster) -> dict[str, dict[str, Usage]]:
-    nodes = after.nodes
     usages: dict[str, dict[str, Usage]] = {name: {} for name in nodes.names}
     for resource in resources_of(nodes):
         columns = (allocatable(nodes, resource), requested(before, resource), requested(after, resource))
         for name, there, then, now in zip(nodes.names, *(column.tolist() for column in columns), strict=True):
             if there or then or now:
                 usages[name][resource] = usage(resource, Amounts(then, there), Amounts(now, there))
-    return usages
+    return Utilisation(
+        cluster=of(np.arange(len(nodes))),
+        zones={zone: of(rows) for zone, rows in groups(nodes, ZONE).items()},
+        pool_label=label,
+        pools={} if label is None else {pool: of(rows) for pool, rows in groups(nodes, label).items()},
+        nodes=usages,
+    )

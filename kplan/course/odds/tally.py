@@ -105,7 +105,6 @@ class OutcomeOdds(msgspec.Struct):
 
     @property
     def pending(self) -> tuple[str, ...]:
-        """Pods that stay pending."""
         return self.example.keys(Rest.PENDING)
 
     @property
@@ -162,7 +161,6 @@ class Tally(msgspec.Struct):
         self.merge(branch)
 
     def merge(self, other: Tally) -> None:
-        """Add the counts over other branches."""
         self.branches += other.branches
         self.violations += other.violations
         for key, pod in other.pods.items():

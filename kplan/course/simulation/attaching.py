@@ -15,6 +15,8 @@ from kplan.course.simulation.motion import Motion
 from kplan.health.pods import HeldVolume
 from kplan.rules.volumes import claim_class, claims_of, is_of_one_node
 
+_DETACHMENT = "detachment of {}"  #: what a timer is about that takes a volume from a node on which nothing uses it
+
 UNMOUNT_SECONDS: Final = 360.0
 """So long a volume stays with a node that does not answer when its pod is gone; upstream maxWaitForUnmountDuration."""
 
@@ -49,7 +51,7 @@ class Attachments:
         for key in keys:
             self._users.setdefault(key, {})[row] = node
             if self._node.setdefault(key, node) == node:
-                self._motion.timers.cancel(_detachment(key))  # it is wanted there again
+                self._motion.timers.cancel(_DETACHMENT.format(key))  # it is wanted there again
         return not self.waits(row)
 
     def _is_of_one_node(self, namespace: str, name: str) -> bool:
@@ -81,7 +83,7 @@ class Attachments:
             if node == self._node[key] and node not in self._users[key].values():
                 delay, motion = self._seconds_to_detach(node), self._motion
                 if delay:
-                    motion.timers.post(motion.now + delay, partial(self._pass_on, key, node), _detachment(key))
+                    motion.timers.post(motion.now + delay, partial(self._pass_on, key, node), _DETACHMENT.format(key))
                 else:
                     self._pass_on(key, node)
 
@@ -103,7 +105,7 @@ class Attachments:
         users = self._users[key]
         if self._node.get(key) != node or node in users.values():
             return
-        self._motion.timers.cancel(_detachment(key))
+        self._motion.timers.cancel(_DETACHMENT.format(key))
         if not users:
             del self._node[key]
             return
@@ -111,8 +113,3 @@ class Attachments:
         for row in [row for row, there in users.items() if there == self._node[key]]:
             if not self.waits(row):
                 self._start(row)
-
-
-def _detachment(key: str) -> str:
-    """Return what a timer is about that takes a volume from a node on which nothing uses it."""
-    return f"detachment of {key}"

@@ -128,11 +128,9 @@ class BudgetState(msgspec.Struct):
         return max(self.healthy - self._desired_of(expected), 0) if expected else 0
 
     def unready(self) -> Iterator[ObservedPod]:
-        """Yield the covered pods that are not ready."""
         return (pod for pod in self.pods.values() if not pod.is_ready) if len(self.pods) > self.healthy else iter(())
 
     def copy(self, find: FindOwner) -> BudgetState:
-        """Return a copy, whose pods come and go without a change to this one."""
         pods, n_owned, n_ended = self.pods.copy(), self.n_owned.copy(), self.n_ended.copy()
         return replace(self, find=find, pods=pods, n_owned=n_owned, n_ended=n_ended)
 
@@ -200,7 +198,6 @@ class Disruptions:
             state.add(pod)
 
     def join_ended(self, pod: Pod, owner: str) -> None:
-        """Add a pod of the snapshot that has ended."""
         for state in self._changing(self._selected_by(pod.metadata.namespace, pod.metadata.labels)):
             state.n_ended[owner] = state.n_ended.get(owner, 0) + 1
 

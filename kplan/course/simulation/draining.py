@@ -242,7 +242,6 @@ class Draining:
                 self._simulation.log.add_pod(StepEvent.BLOCKED, pod, words, is_finding=bool(why))
 
     def begin(self) -> None:
-        """Cordon the nodes, and start with the first."""
         self._simulation.life.cordon(self._left)
         self._simulation.later(self._patience.first if self._is_timed else 0.0, self._next_node)
 
@@ -338,7 +337,6 @@ class Draining:
         self._simulation.later(0.0, self._next_node)
 
     def _give_up(self) -> None:
-        """Give this node up, as its time is over."""
         self.timed_out[self._node] = sum(not words for words in self._waiting.values())
         self._given_up |= self._waiting
         self._waiting = {}

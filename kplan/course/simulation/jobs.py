@@ -111,7 +111,6 @@ class JobState(Owner):
 
     @staticmethod
     def of(obj: Job, ref: WorkloadRef, template: PodTemplateSpec) -> JobState:
-        """Return the state of a job of the cluster or of a manifest."""
         finished = (one for one in obj.status.conditions if one.type in FINISHED and one.status == "True")
         return JobState(
             ref,

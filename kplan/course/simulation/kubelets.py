@@ -341,8 +341,11 @@ class Kubelets:
         motion.pods[row] = leaving
         motion.circles.note(pod, -1)
         info = motion.infos[row]
-        grace = info.pod.spec.termination_grace_period_seconds if grace is None else grace
-        motion.cluster.update(row, _with_deletion(info, motion.now + (grace or 0), is_preempted=by is not None))
+        spec, metadata, status = info.pod.spec, info.pod.metadata, info.pod.status
+        grace = spec.termination_grace_period_seconds if grace is None else grace
+        metadata = replace(metadata, deletion_timestamp=stamp(motion.now + (grace or 0)))
+        status = status if by is None else replace(status, conditions=(*status.conditions, _PREEMPTED))
+        motion.cluster.update(row, become(info, replace(info.pod, metadata=metadata, status=status)))
         motion.disruptions.settle(leaving)
         motion.log.add_pod(StepEvent.TERMINATING, pod, of_time=True)
         return leaving
@@ -358,7 +361,6 @@ class Kubelets:
         return seconds if grace is None else min(seconds, grace), grace != 0 and self._is_lost(pod.row)
 
     def stop(self, pod: ObservedPod, grace: int | None) -> None:
-        """Have a terminating pod stop."""
         seconds, waits_for_kubelet = self._stop_of(pod, grace)
         if seconds <= 0 and not waits_for_kubelet:
             self.end(pod.row)
@@ -427,13 +429,6 @@ class Kubelets:
             owner.bury(pod)
             self._motion.notify(owner)
         self.on_gone(pod)
-
-
-def _with_deletion(info: PodInfo, at: float, *, is_preempted: bool) -> PodInfo:
-    pod = info.pod
-    conditions = (*pod.status.conditions, _PREEMPTED) if is_preempted else pod.status.conditions
-    metadata = replace(pod.metadata, deletion_timestamp=stamp(at))
-    return become(info, replace(pod, metadata=metadata, status=replace(pod.status, conditions=conditions)))
 
 
 def _marked(info: PodInfo) -> PodCondition | None:

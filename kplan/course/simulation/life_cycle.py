@@ -55,7 +55,6 @@ class OverQuota:
         self._knows_short = False  # those of the snapshot that lack pods are among them
 
     def note(self, owner: Owner, *, is_refused: bool) -> None:
-        """Note whether the API server refuses a pod of a workload."""
         key, motion = owner.ref.key, self._motion
         if not is_refused or not motion.maker.counts_quota(owner.ref.namespace):
             self._failed.pop(key, None)

@@ -175,7 +175,6 @@ class Motion:
         return bool(nodes.unschedulable[nodes.row_of[node]])
 
     def later(self, seconds: float, act: Act) -> None:
-        """Have something happen some seconds from now."""
         self.timers.post(self.now + seconds, act)
 
     def notice(self, event: Event, most_important: int | None = None) -> None:
@@ -252,7 +251,6 @@ class Motion:
 
     @property
     def has_pending_sync(self) -> bool:
-        """Whether a controller has yet to sync its workload."""
         return bool(self.dirty or self.dirty_deployments)
 
     @property
@@ -278,7 +276,6 @@ class Log:
         self._last_moment = -math.inf  # in seconds since 1970, for which `_last_at` stands
 
     def note_change(self) -> None:
-        """Note that something happens now."""
         self.last_change = self._motion.now
 
     def add(

@@ -90,7 +90,6 @@ class Zone(msgspec.Struct):
     waiting: list[str] = []
 
     def accepts(self, now: float) -> bool:
-        """Tell whether a node may be tainted now."""
         return self.rate > 0 and now >= self.next_at
 
     def take(self, now: float) -> str:

@@ -103,7 +103,6 @@ class SetClaims:
         return [claim for claim in claims if claim is not None and claim.metadata.deletion_timestamp is not None]
 
     def remove(self, claim: PersistentVolumeClaim) -> None:
-        """Remove a claim, and its share of the quotas."""
         del self._claims[claim.metadata.namespace, claim.metadata.name]
         self._admitter.quotas.release(claim)
 
@@ -343,21 +342,10 @@ class PodMaker:
 
     def _admitted_pod(self, owner: Owner, wanted: Create, whole: WholeTemplate | None) -> _Model:
         """Return the next pod of a workload; with quotas it goes through admission later, as each of its pods does."""
-        template = owner.template_of(wanted.revision)
-        pod = self._from_template(owner, template, wanted)
-        stateful_set = self._set_of(owner)
-        if stateful_set is not None:
-            pod = self.set_claims.mounted(stateful_set, pod)
-        if owner.ref.namespace in self._has_quota or isinstance(owner, ForeignState):
-            return _Model(PodInfo(pod), "", (), template)
-        admitted = self._admitter.admit(pod, whole)
-        return _Model(PodInfo(admitted.pod), admitted.rejected or "", admitted.warnings, template)
-
-    def _from_template(self, owner: Owner, template: PodTemplateSpec, wanted: Create) -> Pod:
+        template, name = owner.template_of(wanted.revision), owner.ref.name
         labels = template.metadata.labels
         if isinstance(owner, StatefulSetState | DaemonSetState):
             labels = {**labels, REVISION_HASH: wanted.revision}
-        name = owner.ref.name
         if isinstance(owner, StatefulSetState):
             name = self._name(owner, wanted)
             labels = _numbered(labels, name, wanted.index)
@@ -366,7 +354,15 @@ class PodMaker:
             name=name, namespace=owner.ref.namespace, labels=labels, owner_references=own, annotations=annotations
         )
         pod = Pod(metadata=metadata, spec=template.spec, status=PodStatus(phase="Pending"))
-        return pinned(with_tolerations(pod), wanted.node) if isinstance(owner, DaemonSetState) else pod
+        if isinstance(owner, DaemonSetState):
+            pod = pinned(with_tolerations(pod), wanted.node)
+        stateful_set = self._set_of(owner)
+        if stateful_set is not None:
+            pod = self.set_claims.mounted(stateful_set, pod)
+        if owner.ref.namespace in self._has_quota or isinstance(owner, ForeignState):
+            return _Model(PodInfo(pod), "", (), template)
+        admitted = self._admitter.admit(pod, whole)
+        return _Model(PodInfo(admitted.pod), admitted.rejected or "", admitted.warnings, template)
 
     def _admit(self, pod: Pod, whole: WholeTemplate | None) -> tuple[Pod, str]:
         admitted = self._admitter.admit(pod, whole)

@@ -215,7 +215,7 @@ def youngest_first(pods: Collection[ObservedPod], n: int, draws: Random | None =
 
 EXIT_CODE = 143  #: 128 + SIGTERM
 
-FAIL_JOB, FAIL_INDEX, IGNORE, COUNT = "FailJob", "FailIndex", "Ignore", "Count"
+FAIL_JOB, FAIL_INDEX, IGNORE = "FailJob", "FailIndex", "Ignore"
 _CONDITION = ("DisruptionTarget", "True")
 
 

@@ -7,7 +7,7 @@ Recreate of 1.37 follows KEP-3541 and its documentation, and was not compared wi
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 
 import msgspec
 
@@ -72,7 +72,10 @@ def actions(wanted: WantedStatefulSet, pods: Collection[ObservedPod]) -> list[Ac
     """
     stale = [pod for pod in pods if pod.revision != wanted.update] if wanted.strategy == RECREATE else []
     if stale:
-        return _recreate(wanted, stale)
+        # They go all at once, whatever their state and the policy, surplus pods with them, and until all are gone
+        # nothing else happens. The new pods are created as the pod management policy says.
+        present = sorted((pod for pod in stale if not pod.is_terminating), key=lambda pod: -(pod.index or 0))
+        return [Delete(pod, f"Recreate, revision {wanted.update}") for pod in present]
     ordinals = range(wanted.start, wanted.start + wanted.replicas)
     by_ordinal = {pod.index: pod for pod in pods if pod.index is not None}
     beyond = (pod for ordinal, pod in by_ordinal.items() if ordinal not in ordinals)
@@ -119,15 +122,6 @@ def _live(wanted: WantedStatefulSet, ordinals: range, by_ordinal: Pods) -> list[
 
 def _is_available(pod: ObservedPod | None) -> bool:
     return pod is not None and pod.is_available and pod.phase not in ENDED
-
-
-def _recreate(wanted: WantedStatefulSet, stale: Sequence[ObservedPod]) -> list[Action]:
-    """Delete all pods of an old revision at once, whatever their state and the policy, surplus pods with them.
-
-    Until all are gone nothing else happens. The new pods are created as the pod management policy says.
-    """
-    present = sorted((pod for pod in stale if not pod.is_terminating), key=lambda pod: -(pod.index or 0))
-    return [Delete(pod, f"Recreate, revision {wanted.update}") for pod in present]
 
 
 def _update(wanted: WantedStatefulSet, ordinals: range, by_ordinal: Pods) -> list[Action]:
