@@ -17,7 +17,7 @@ from itertools import chain
 import msgspec
 from msgspec.structs import replace
 
-from kplan.api.core import Pod, PodSpec, PodTemplateSpec
+from kplan.api.core import Pod, PodTemplateSpec
 from kplan.api.kinds import DAEMON_SET
 from kplan.api.labels import HOSTNAME
 from kplan.api.pod import PodMeta
@@ -198,16 +198,13 @@ def _daemons_of(base: Base) -> Iterator[tuple[PodTemplateSpec, Pod]]:
             if example is not None or template.spec.containers:
                 yield template, example or Pod(metadata=metadata, spec=template.spec)
         elif example is not None:
-            yield PodTemplateSpec(metadata=example.metadata, spec=_not_pinned(example)), example
-
-
-def _not_pinned(pod: Pod) -> PodSpec:
-    """Return the spec of a pod without its node and without the node affinity with which its controller pins it."""
-    affinity = pod.spec.affinity
-    if affinity is not None and affinity.node_affinity is not None:
-        required = replace(affinity.node_affinity, required_during_scheduling_ignored_during_execution=None)
-        affinity = replace(affinity, node_affinity=required)
-    return replace(pod.spec, node_name="", affinity=affinity)
+            # Without its node, and the node affinity with which its controller pins it.
+            affinity = example.spec.affinity
+            if affinity is not None and affinity.node_affinity is not None:
+                unpinned = replace(affinity.node_affinity, required_during_scheduling_ignored_during_execution=None)
+                affinity = replace(affinity, node_affinity=unpinned)
+            spec = replace(example.spec, node_name="", affinity=affinity)
+            yield PodTemplateSpec(metadata=example.metadata, spec=spec), example
 
 
 MAX_MIXES = 150  #: the number of mixes to try in the search for the cheapest, where rules look beyond single nodes

@@ -10,7 +10,7 @@ which shows quickly that a node has to stay.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from msgspec import UNSET
@@ -18,6 +18,7 @@ from msgspec.structs import replace
 
 from kplan.api.core import PodStatus
 from kplan.api.labels import CONTROL_PLANE
+from kplan.autoscaling.seam import prices_around
 from kplan.changes.values import DrainOptions
 from kplan.cluster.base import Base
 from kplan.course.answers.utilisation import allocatable, amounts, requested, usage
@@ -30,7 +31,6 @@ from kplan.course.watching import begin
 from kplan.documents.base import Condition
 from kplan.documents.capacity import FreedNode, ShrinkReport, StayingNode, Why
 from kplan.documents.change import StepEvent
-from kplan.documents.nodes import NodePrices
 from kplan.documents.plan import Usage
 from kplan.engine.arrays import RowArray
 from kplan.engine.matching import is_hard
@@ -69,15 +69,8 @@ def shrink_report(
         usage=shrinking.usage(gone),
         waiting=tuple(sorted(pod.key for pod in shrinking.waiting())),
         autoscaler=UNSET if base.followed is None else ref_to(base.followed),
-        price=UNSET if base.followed is None else _without(prices, [node.name for node in shrinking.freed]),
+        price=UNSET if base.followed is None else prices_around(prices, (), [node.name for node in shrinking.freed]),
     )
-
-
-def _without(prices: Mapping[str, float], gone: Sequence[str]) -> NodePrices:
-    if not prices:
-        return NodePrices(before=None, after=None)
-    total = sum(prices.values())
-    return NodePrices(before=round(total, 9), after=round(total - sum(prices.get(name, 0.0) for name in gone), 9))
 
 
 class _Shrinking:
@@ -98,13 +91,18 @@ class _Shrinking:
         return simulation
 
     def run(self, progress: Callable[[int, int], None]) -> None:
-        """Try every node once, the one with the smallest share of requests first."""
+        """Try every node once, the one with the smallest share of requests first; of equal nodes the first by name."""
         nodes = self._base.session.cluster.nodes.nodes
         remaining = {row for row, node in enumerate(nodes) if node.metadata.labels.keys().isdisjoint(CONTROL_PLANE)}
         planes = (node.metadata.name for row, node in enumerate(nodes) if row not in remaining)
         self.stays += (StayingNode(name=name, why="control-plane") for name in planes)
         while remaining:
-            row = self._emptiest(remaining)
+            cluster, rows = self._simulation.session.cluster, np.asarray(sorted(remaining), np.intp)
+            shares = np.zeros(len(rows))
+            for resource in (CPU, MEMORY):
+                total = int(allocatable(cluster.nodes, resource).sum())
+                shares = np.maximum(shares, requested(cluster, resource)[rows] / max(total, 1))
+            row = int(rows[np.lexsort((rows, cluster.pod_count[rows], shares))[0]])
             remaining.discard(row)
             self._try_node(row)
             progress(len(self.freed), len(nodes) - len(remaining))
@@ -128,16 +126,6 @@ class _Shrinking:
         rows = np.arange(len(before))
         then, now = amounts(before, rows), amounts(after, np.setdiff1d(rows, gone))
         return {name: usage(name, then[name], now[name]) for name in now}
-
-    def _emptiest(self, rows: set[int]) -> int:
-        """Return the node whose requests are the smallest share of the cluster; of equal nodes the first by name."""
-        cluster, chosen = self._simulation.session.cluster, np.asarray(sorted(rows), np.intp)
-        shares = np.zeros(len(chosen))
-        for resource in (CPU, MEMORY):
-            total = int(allocatable(cluster.nodes, resource).sum())
-            shares = np.maximum(shares, requested(cluster, resource)[chosen] / max(total, 1))
-        order = np.lexsort((chosen, cluster.pod_count[chosen], shares))
-        return int(chosen[order[0]])
 
     def _try_node(self, row: int) -> None:
         simulation = self._simulation

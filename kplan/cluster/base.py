@@ -29,7 +29,6 @@ from kplan.config.releases.model import version_note
 from kplan.documents.base import Context, SchedulerRef, SnapshotRef
 from kplan.documents.base import now as present
 from kplan.documents.placement import Origin
-from kplan.engine.arrays import RowArray
 from kplan.engine.cluster import NOWHERE, Cluster
 from kplan.engine.node_table import NodeTable
 from kplan.errors import UsageError
@@ -450,24 +449,20 @@ def cluster_of(snapshot: Snapshot, origin: Cluster | None = None) -> Cluster:
     and pods that are the same objects.
     """
     if origin is not None:
-        rows, infos = _reused(snapshot.pods, origin.pods.infos)
-        if np.count_nonzero(rows == NOWHERE) <= min(_MAX_NEW, len(rows) // 2):
-            return origin.changed(origin.nodes.changed(snapshot.nodes), rows, infos)
+        known = origin.pods.infos
+        held, own = set(map(id, snapshot.pods)), {id(info.pod) for info in known}
+        rows = [row for row, info in enumerate(known) if id(info.pod) in held]
+        new = [PodInfo(pod) for pod in snapshot.pods if id(pod) not in own and pod.status.phase not in ENDED]
+        if len(new) <= min(_MAX_NEW, (len(rows) + len(new)) // 2):
+            infos = [known[row] for row in rows]
+            new.sort(key=_BY_NAME)
+            positions = [bisect_left(infos, _BY_NAME(info), key=_BY_NAME) for info in new]
+            for place, info in zip(reversed(positions), reversed(new), strict=True):
+                infos.insert(place, info)
+            all_rows = np.insert(np.asarray(rows, np.intp), positions, NOWHERE)
+            return origin.changed(origin.nodes.changed(snapshot.nodes), all_rows, infos)
     infos = [PodInfo(pod, key) for key, pod in snapshot.pod_by_key.items() if pod.status.phase not in ENDED]
     # Two stable sorts by a text each: one by pairs of texts takes twice as long. Most files are in order by namespace.
     infos.sort(key=lambda info: info.pod.metadata.name)
     infos.sort(key=lambda info: info.pod.metadata.namespace)
     return Cluster.build(NodeTable(snapshot.nodes), infos)
-
-
-def _reused(pods: Sequence[Pod], known: Sequence[PodInfo]) -> tuple[RowArray, list[PodInfo]]:
-    """Return for each pod, in order, its row in `known` or NOWHERE, and its info."""
-    held, own = set(map(id, pods)), {id(info.pod) for info in known}
-    rows = [row for row, info in enumerate(known) if id(info.pod) in held]
-    infos = [known[row] for row in rows]
-    new = [PodInfo(pod) for pod in pods if id(pod) not in own and pod.status.phase not in ENDED]
-    new.sort(key=_BY_NAME)
-    positions = [bisect_left(infos, _BY_NAME(info), key=_BY_NAME) for info in new]
-    for place, info in zip(reversed(positions), reversed(new), strict=True):
-        infos.insert(place, info)
-    return np.insert(np.asarray(rows, np.intp), positions, NOWHERE), infos

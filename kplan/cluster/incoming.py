@@ -16,8 +16,7 @@ from kplan.admission.limits import Rejection
 from kplan.admission.stored import WholeTemplate
 from kplan.api.core import PersistentVolume, PersistentVolumeClaim, Pod, ResourceQuota, ResourceQuotaStatus, Service
 from kplan.api.field_errors import FieldError, invalid_words
-from kplan.api.kinds import POD_MAKERS, Kind, by_kind_and_name, metadata_of, type_of
-from kplan.api.meta import PlainMeta
+from kplan.api.kinds import POD_MAKERS, by_kind_and_name, metadata_of, type_of
 from kplan.api.names import object_name
 from kplan.api.scheduling import PodGroup, PriorityClass
 from kplan.api.storage import StorageClass
@@ -81,18 +80,16 @@ class Admitting:
         """Return whether the API server accepts an object other than a workload, and count it; warn if it does not."""
         kind = type_of(obj)
         metadata = metadata_of(obj)
-        if not kind.is_namespaced or kind.name in _WORKLOADS or self._exists(kind, metadata):
+        if not kind.is_namespaced or kind.name in _WORKLOADS:
+            return True
+        if kind.attribute not in self._existing:
+            self._existing[kind.attribute] = {key_of(one) for one in self._snapshot.objects(kind.attribute)}
+        if (metadata.namespace, metadata.name) in self._existing[kind.attribute]:
             return True
         named = Named(kind.group, kind.resource, metadata.namespace, metadata.name)
         if words := self._admitter.refusal_of_object(named, self.warnings, obj):
             self.warnings.append(_refused(obj, words))
         return not words
-
-    def _exists(self, kind: Kind, metadata: PlainMeta) -> bool:
-        if kind.attribute not in self._existing:
-            held: tuple[Any, ...] = self._snapshot.objects(kind.attribute)
-            self._existing[kind.attribute] = set(map(key_of, held))
-        return (metadata.namespace, metadata.name) in self._existing[kind.attribute]
 
     def admit_pod(self, pod: Pod, workload: ManifestWorkload) -> Admission:
         if id(workload) not in self._templates:

@@ -226,7 +226,10 @@ class _Reader(_ReaderBase, kw_only=True):
         earlier = self.read.pop((read.resource, namespace, name), None)
         self.read[read.resource, namespace, name] = read
         if earlier is not None and not earlier.item.is_at(item):
-            self.warnings.append(written_twice(earlier.item, item, object_name(item.kind, namespace, name)))
+            both = ((one.path, one.source().line) for one in (earlier.item, item))
+            places = " and ".join(f"{path}:{line}" if line else path for path, line in both)
+            message = f"is there twice, in {places}; the last one counts, as an update of the first"
+            self.warnings.append(InputWarning("WrittenTwice", object_name(item.kind, namespace, name), message))
 
     def expand_all(self) -> None:
         """Create the pods of all workloads, first those whose names are written: no other pod gets one of these."""
@@ -427,16 +430,6 @@ def other_namespace(item: Item, namespace: str, wanted: str) -> Iterator[Problem
         message = f'the namespace from the provided object "{namespace}" does not match the namespace "{wanted}"'
         hint = f"pass --namespace={namespace}, or leave --namespace out: then each object goes where it says"
         yield item.locate(Problem(message, json_path="$.metadata.namespace", hint=hint))
-
-
-def written_twice(first: Item, second: Item, name: str) -> InputWarning:
-    """Return the warning about an object that a later one of its kind and name updates."""
-    places = " and ".join(
-        f"{item.path}:{item.source().line}" if item.source().line else item.path for item in (first, second)
-    )
-    return InputWarning(
-        "WrittenTwice", name, f"is there twice, in {places}; the last one counts, as an update of the first"
-    )
 
 
 def duplicate_names(pods: Sequence[ManifestPod]) -> Iterator[Problem]:

@@ -396,18 +396,7 @@ def find_groups(snapshot: Snapshot, settings: Mapping[str, Any]) -> Setup:
     )
 
 
-def _with_status(group: NodeGroup, status: ListedGroup) -> NodeGroup:
-    """Return a group with what the autoscaler's status says of it; what its nodes are like the status does not know."""
-    return replace(
-        group,
-        least=status.least,
-        most=status.most,
-        target=status.target,
-        requested=status.requested,
-        requested_at=status.requested_at,
-        is_backed_off=status.is_backed_off,
-        backoff=status.backoff,
-    )
+_OF_STATUS = ("least", "most", "target", "requested", "requested_at", "is_backed_off", "backoff")
 
 
 class _Finder:
@@ -418,9 +407,14 @@ class _Finder:
         self.warnings: list[InputWarning] = []
 
     def with_statuses(self, groups: Sequence[NodeGroup]) -> list[NodeGroup]:
-        by_name, names = {status.name: status for status in self._left}, {group.name for group in groups}
+        """Return groups with what the autoscaler's status says of them; it does not know what their nodes are like."""
+        statuses, names = {status.name: status for status in self._left}, {group.name for group in groups}
         self._left = [status for status in self._left if status.name not in names]
-        return [_with_status(group, by_name[group.name]) if group.name in by_name else group for group in groups]
+        known = ((group, statuses.get(group.name)) for group in groups)
+        return [
+            group if status is None else replace(group, **{field: getattr(status, field) for field in _OF_STATUS})
+            for group, status in known
+        ]
 
     def of_pools(self, pools: Sequence[CloudPool]) -> list[NodeGroup]:
         group_of = matched(pools, self._left)

@@ -319,21 +319,17 @@ class KarpenterWatch:
         karpenter = replace(self._karpenter, options=options, used_names=frozenset(self._used_names))
         advice = karpenter.look(cluster, loops=(0.0,)) if removes else karpenter.provision(cluster)
         self._used_names.update(node.facts.name for node in advice.all_new)
-        again = min(_consolidatable(cluster), default=math.inf) if removes else math.inf
+        # Look again when the next node becomes consolidatable.
+        again, pools = math.inf, by_name(cluster.snapshot.node_pools)
+        for claim in cluster.snapshot.node_claims if removes else ():
+            pool = pools.get(claim.metadata.labels.get(NODEPOOL, ""))
+            at = math.inf if pool is None else consolidatable_at(pool, claim)
+            if at > cluster.now:
+                again = min(again, (at - cluster.now) / 1e6)
         return Round(advice=advice, unneeded=frozenset(advice.gone), again=again)
 
     def keep(self, node: str, now: int) -> None:
         """Take no note: it will look at the node again."""
-
-
-def _consolidatable(cluster: PreparedCluster) -> Iterator[float]:
-    """Yield in how many seconds nodes become consolidatable that are not yet."""
-    pools = by_name(cluster.snapshot.node_pools)
-    for claim in cluster.snapshot.node_claims:
-        pool = pools.get(claim.metadata.labels.get(NODEPOOL, ""))
-        at = math.inf if pool is None else consolidatable_at(pool, claim)
-        if at > cluster.now:
-            yield (at - cluster.now) / 1e6
 
 
 MOST_TRIED = 40  #: so many pools without their limits, or without one of their requirements, are tried

@@ -21,7 +21,6 @@ from kplan.api.core import Pod
 from kplan.api.labels import INSTANCE_TYPE, NODEPOOL, parse_int64
 from kplan.api.meta import condition_of, is_true
 from kplan.api.provisioning import DRIFTED, HASH, HASH_VERSION, NEVER, Budget, NodeClaim, NodePool
-from kplan.api.quantity import grouped
 from kplan.api.time import EPOCH, parse_duration, to_micros, utc
 from kplan.autoscaling.karpenter.amounts import added
 from kplan.autoscaling.karpenter.cluster import StateNode, pool_requirements
@@ -71,9 +70,6 @@ class Events:
     def note(self, state: StateNode, reason: str, message: str, *, pod: str = "", particulars: str = "") -> None:
         target = f"nodeclaim/{state.name}" if state.node is None else f"node/{state.node.metadata.name}"
         self.add(Event(target, reason, message, pod, particulars))
-
-    def by_target(self) -> dict[str, list[str]]:
-        return grouped((event.target, f"{event.reason}: {event.message}") for event in self.list)
 
     def about(self, node: str) -> Sequence[Event]:
         return [event for event in self.list if event.target == f"node/{node}"]

@@ -19,9 +19,11 @@ from typing import Any
 import msgspec
 
 from kplan.api.affinity import NodeSelectorRequirement
+from kplan.api.core import NodeStatus
 from kplan.api.labels import ARCH, INSTANCE_TYPE, NODEPOOL, OS, ZONE
 from kplan.api.names import choice_hint, label_key_problems, label_value_problems
-from kplan.api.quantity import grouped, nanos_of
+from kplan.api.provisioning import NodeClaimStatus
+from kplan.api.quantity import nanos_of
 from kplan.autoscaling.karpenter.amounts import Amounts
 from kplan.autoscaling.karpenter.instance_types import InstanceType, Offering, Overhead
 from kplan.autoscaling.karpenter.requirements import CAPACITY_TYPE, ON_DEMAND
@@ -185,24 +187,21 @@ class _Machine(msgspec.Struct, frozen=True):
 
 
 def learned_catalogue(snapshot: Snapshot) -> list[InstanceType]:
-    named = ((machine.labels.get(INSTANCE_TYPE), machine) for machine in _machines(snapshot))
-    machines = grouped((name, machine) for name, machine in named if name and machine.capacity)
-    zones = sorted({zone for own in machines.values() for one in own if (zone := one.labels.get(ZONE))})
-    return [_learned(name, machines[name], zones) for name in sorted(machines)]
-
-
-def _machines(snapshot: Snapshot) -> Iterator[_Machine]:
-    """Yield the machines of Karpenter's claims, and of nodes of its pools."""
+    """Return the types of the machines of Karpenter's claims, and of nodes of its pools."""
     nodes = {node.spec.provider_id: node for node in snapshot.nodes if node.spec.provider_id}
+    shown: list[tuple[Mapping[str, str], NodeStatus | NodeClaimStatus]] = []
     for claim in snapshot.node_claims:
         node = nodes.pop(claim.status.provider_id, None)
         labels = {**claim.metadata.labels, **({} if node is None else node.metadata.labels)}
-        status = claim.status if node is None or not node.status.capacity else node.status
-        yield _Machine(labels, nanos_of(status.capacity), nanos_of(status.allocatable))
-    for node in nodes.values():
-        if NODEPOOL in node.metadata.labels:
-            status = node.status
-            yield _Machine(node.metadata.labels, nanos_of(status.capacity), nanos_of(status.allocatable))
+        shown.append((labels, claim.status if node is None or not node.status.capacity else node.status))
+    shown += [(node.metadata.labels, node.status) for node in nodes.values() if NODEPOOL in node.metadata.labels]
+    machines: dict[str, list[_Machine]] = {}
+    for own, status in shown:
+        if (name := own.get(INSTANCE_TYPE)) and status.capacity:
+            machine = _Machine(own, nanos_of(status.capacity), nanos_of(status.allocatable))
+            machines.setdefault(name, []).append(machine)
+    zones = sorted({zone for held in machines.values() for one in held if (zone := one.labels.get(ZONE))})
+    return [_learned(name, machines[name], zones) for name in sorted(machines)]
 
 
 def _learned(name: str, machines: list[_Machine], zones: list[str]) -> InstanceType:

@@ -9,6 +9,7 @@ from kplan.api.affinity import Taint
 from kplan.api.core import Pod
 from kplan.api.labels import HOSTNAME, INSTANCE_TYPE, ZONE
 from kplan.api.provisioning import DRIFTED, NEVER
+from kplan.api.quantity import grouped
 from kplan.api.time import format_duration, parse_duration
 from kplan.autoscaling.karpenter.amounts import texts_of
 from kplan.autoscaling.karpenter.candidates import CONSOLIDATABLE, ClaimState
@@ -115,7 +116,7 @@ def _disruption(conditions: Mapping[str, ClaimState], outcomes: Mapping[str, Met
                     | ({"savings": rounded(command.savings)} if command.consolidates else {})
                     for command in outcome.commands
                 ],
-                "events": outcome.events.by_target(),
+                "events": grouped((one.target, f"{one.reason}: {one.message}") for one in outcome.events.list),
             }
             for name, outcome in outcomes.items()
         },

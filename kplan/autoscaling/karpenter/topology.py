@@ -126,7 +126,10 @@ class TopologyGroup(msgspec.Struct, eq=False, dict=True):
 
     def next_domains(self, pod: Requirement | None, node: Requirement | None, *, selects_itself: bool) -> list[str]:
         """Return the domains that a node may be in for the pod; of equally good ones the first by name."""
-        candidates = self._candidates(node)
+        if node is not None and node.operator == "In":
+            candidates = [domain for domain in self.known.texts(node.key, node.values) if domain in self.counts]
+        else:
+            candidates = [domain for domain in sorted(self.counts) if self._allows(node, domain)]
         if self.kind is Type.SPREAD:
             return self._next_of_spread(candidates, pod, selects_itself=selects_itself)
         allowed = [domain for domain in candidates if self._allows(pod, domain)]
@@ -138,11 +141,6 @@ class TopologyGroup(msgspec.Struct, eq=False, dict=True):
         # The first pod of its group: one domain that both allow, and one that the pod allows.
         own = [domain for domain in sorted(self.counts) if self._allows(pod, domain)]
         return list(dict.fromkeys((*allowed[:1], *own[:1])))
-
-    def _candidates(self, node: Requirement | None) -> list[str]:
-        if node is not None and node.operator == "In":
-            return [domain for domain in self.known.texts(node.key, node.values) if domain in self.counts]
-        return [domain for domain in sorted(self.counts) if self._allows(node, domain)]
 
     def _next_of_spread(self, candidates: list[str], pod: Requirement | None, *, selects_itself: bool) -> list[str]:
         allowed = [count for domain, count in self.counts.items() if self._allows(pod, domain)]
