@@ -260,26 +260,23 @@ def room_for_largest(base: Base, *, fail_on: Sequence[Condition]) -> HeadroomRep
         raise NotFoundError("no node says to which pool it belongs", hint="nodes of clouds have a label for it")
     rooms = []
     for pool, pod in sorted(_largest(base, label)):
-        template = Template(pool, (PodInfo(_as_large_as(pod, {label: pool})),))
+        # A pending pod with its requests and tolerations, for the nodes of the pool.
+        spec = PodSpec(
+            containers=pod.spec.containers,
+            init_containers=pod.spec.init_containers,
+            overhead=pod.spec.overhead,
+            resources=pod.spec.resources,
+            tolerations=pod.spec.tolerations,
+            scheduler_name=pod.spec.scheduler_name,
+            node_selector={label: pool},
+        )
+        name, uid = f"{pod.metadata.name}-more", f"{pod.metadata.uid}-more"
+        large = Pod(metadata=replace(pod.metadata, name=name, uid=uid, labels={}), spec=spec)
+        template = Template(pool, (PodInfo(large),))
         key = object_name("Pod", pod.metadata.namespace, pod.metadata.name)
         room = count_more(base, workload=key, running=1, limit=1, nodes=(), template=template)
         rooms.append(replace(room, wanted=1, pool=pool))
     return _of_rooms(base, rooms, fail_on)
-
-
-def _as_large_as(pod: Pod, labels: dict[str, str]) -> Pod:
-    """Return a pending pod with the requests and tolerations of another, for nodes with these labels."""
-    spec = PodSpec(
-        containers=pod.spec.containers,
-        init_containers=pod.spec.init_containers,
-        overhead=pod.spec.overhead,
-        resources=pod.spec.resources,
-        tolerations=pod.spec.tolerations,
-        scheduler_name=pod.spec.scheduler_name,
-        node_selector=labels,
-    )
-    metadata = replace(pod.metadata, name=f"{pod.metadata.name}-more", uid=f"{pod.metadata.uid}-more", labels={})
-    return Pod(metadata=metadata, spec=spec)
 
 
 def _largest(base: Base, label: str) -> Iterator[tuple[str, Pod]]:

@@ -21,7 +21,7 @@ from kplan.autoscaling.cluster_autoscaler.groups import NodeGroup, groups_by_nod
 from kplan.autoscaling.cluster_autoscaler.loop import GPU_BUFFER, LoopResult, Loops
 from kplan.autoscaling.cluster_autoscaler.nodes import is_to_be_deleted, marked
 from kplan.autoscaling.cluster_autoscaler.pods import bound, created
-from kplan.autoscaling.cluster_autoscaler.scale_down import NOT_UNDERUTILIZED, RECENTLY_UNREMOVABLE, Removable
+from kplan.autoscaling.cluster_autoscaler.scale_down import NOT_UNDERUTILIZED, RECENTLY_UNREMOVABLE
 from kplan.autoscaling.cluster_autoscaler.scale_up import FAILED, LIMITED, SUCCESSFUL, ScaleUp
 from kplan.autoscaling.cluster_autoscaler.setup import content_of, setup_of  # noqa: F401 - see settings
 from kplan.autoscaling.cluster_autoscaler.templates import TEMPLATE_LABEL, Remembered, Template, templates_seen
@@ -53,6 +53,17 @@ def advice_of(
     removals = [(known, result.at) for result in results for known in result.scale_down.removed]
     gone = {known.node.metadata.name for known, _ in removals}
     prices = setup.prices_of(snapshot.nodes)
+    removed = (
+        RemovedNodes(
+            nodes=(known.node.metadata.name,),
+            reason=UNDERUTILIZED if known.move.pods else EMPTY,
+            replacements=(),
+            moves=known.placements,
+            saves=prices.get(known.node.metadata.name),
+            after=at,
+        )
+        for known, at in removals
+    )
     scale_ups = results[-1].scale_ups
     failed = (outcome for outcome in scale_ups if outcome.result not in (SUCCESSFUL, FAILED))
     return seam.Advice(
@@ -61,25 +72,11 @@ def advice_of(
         unhelped=partial(_words_of, scale_ups, setup),
         could_help=lambda: {pod: tuple(own) for one in scale_ups for pod, own in one.could_help().items()},
         events={pod.pod.metadata.key: pod.event_text for outcome in failed for pod in outcome.unhelped},
-        removes=tuple(_removal(known, at, prices) for known, at in removals),
+        removes=tuple(map(seam.NodeRemoval, removed)),
         stays=dict(_stays(snapshot, setup, results, gone)),
         price=seam.prices_around(prices, adds, gone),
         warnings=(*setup.warnings, *warnings),
         detail=partial(detail_of, snapshot, results),
-    )
-
-
-def _removal(known: Removable, at: float, prices: Mapping[str, float]) -> seam.NodeRemoval:
-    name = known.node.metadata.name
-    return seam.NodeRemoval(
-        RemovedNodes(
-            nodes=(name,),
-            reason=UNDERUTILIZED if known.move.pods else EMPTY,
-            replacements=(),
-            moves=known.placements,
-            saves=prices.get(name),
-            after=at,
-        )
     )
 
 

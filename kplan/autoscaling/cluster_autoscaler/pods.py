@@ -6,6 +6,7 @@ simulator/drainability/rules/, simulator/drain.go, core/scaledown/pdb/basic.go.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -14,7 +15,7 @@ from msgspec.structs import replace
 
 from kplan.api.core import Node, Pod
 from kplan.api.kinds import POD_MAKERS
-from kplan.api.labels import Selector, valid_selector
+from kplan.api.labels import valid_selector
 from kplan.api.meta import controller_of
 from kplan.api.pod import ENDED
 from kplan.api.time import EPOCH, to_micros
@@ -162,37 +163,29 @@ class SimilarPods:
 _REPLICATED = frozenset({"ReplicationController", "Job", "ReplicaSet", "StatefulSet"})
 
 
-class _Budget(msgspec.Struct):
-    namespace: str
-    selector: Selector
-    allowed: int
-
-
 class RemainingBudgets:
     """How many disruptions each budget still allows."""
 
-    def __init__(self, budgets: Iterable[PodDisruptionBudget] = ()) -> None:
-        self._budgets = [
-            _Budget(budget.metadata.namespace, valid_selector(budget.spec.selector), budget.status.disruptions_allowed)
-            for budget in budgets
-        ]
+    def __init__(self, budgets: Sequence[PodDisruptionBudget] = ()) -> None:
+        self._budgets = [(one.metadata.namespace, valid_selector(one.spec.selector)) for one in budgets]
+        self.allowed = [one.status.disruptions_allowed for one in budgets]
 
-    def allowances(self, pod: Pod) -> list[int]:
-        return [budget.allowed for budget in self._budgets if _covers(budget, pod)]
+    def covering(self, pods: Iterable[Pod]) -> Counter[int]:
+        """Return the budgets that count some pods, as indices of `allowed`, and how many of these each counts."""
+        own = [(pod.metadata.namespace, pod.metadata.labels) for pod in pods]
+        return Counter(
+            index
+            for index, (namespace, selector) in enumerate(self._budgets)
+            for place, labels in own
+            if place == namespace and selector.matches(labels)
+        )
 
-    def allow_together(self, pods: Sequence[Pod]) -> bool:
-        covered = ((budget, sum(_covers(budget, pod) for pod in pods)) for budget in self._budgets)
-        return all(not count or budget.allowed >= count for budget, count in covered)
+    def allow_together(self, pods: Iterable[Pod]) -> bool:
+        return all(self.allowed[budget] >= count for budget, count in self.covering(pods).items())
 
     def take(self, pods: Iterable[Pod]) -> None:
-        for pod in pods:
-            for budget in self._budgets:
-                if _covers(budget, pod):
-                    budget.allowed -= 1
-
-
-def _covers(budget: _Budget, pod: Pod) -> bool:
-    return budget.namespace == pod.metadata.namespace and budget.selector.matches(pod.metadata.labels)
+        for budget, count in self.covering(pods).items():
+            self.allowed[budget] -= count
 
 
 Owners = Mapping[tuple[str, str, str], Any]  #: kind, namespace and name of the controllers that exist
@@ -242,7 +235,7 @@ class Drainability:
         if owner is None or (options.skip_nodes_with_custom_controller_pods and owner.kind not in _REPLICATED):
             return reason_to_stay("NotReplicated", f"{key} is not replicated", key)
         is_of_system = options.skip_nodes_with_system_pods and pod.metadata.namespace == "kube-system"
-        if is_of_system and not self.budgets.allowances(pod):
+        if is_of_system and not self.budgets.covering([pod]):
             timeout = options.blocking_system_pod_distruption_timeout
             if pod.metadata.creation_timestamp is not None and created(pod) + timeout < self.now:
                 return None  # it moves after a while, whatever the rules below say
@@ -283,7 +276,7 @@ class Drainability:
             is_scratch = volume.empty_dir is not None and volume.empty_dir.medium != "Memory"
             if (volume.host_path is not None or is_scratch) and volume.name not in safe:
                 return reason_to_stay("LocalStorageRequested", f"pod with local storage present: {name}", key)
-        if any(allowed < 1 for allowed in self.budgets.allowances(pod)):
+        if any(self.budgets.allowed[budget] < 1 for budget in self.budgets.covering([pod])):
             return reason_to_stay("NotEnoughPdb", f"not enough pod disruption budget to move {key}", key)
         return None
 
