@@ -263,18 +263,16 @@ def start(
     for `Simulation.take_in`.
     """
     infos = session.cluster.pods.infos
-    n_pods = len(infos)
     workloads = Workloads.of(snapshot, session.config.release.is_on)
     workloads.name_revisions(infos)
     names = session.cluster.nodes.names
     versions = snapshot.versions
     known: list[tuple[ObservedPod, PodInfo]] = []
-    for row in range(n_pods):
-        info, place = infos[row], session.cluster.node_of[row]
-        if row in session.refused:
-            continue
-        node = names[place] if place != NOWHERE else info.pod.spec.node_name
-        known.append((observe(row, info, node, versions.get(info.key, 0)), info))
+    for row, info in enumerate(infos):
+        if row not in session.refused:
+            place = session.cluster.node_of[row]
+            node = names[place] if place != NOWHERE else info.pod.spec.node_name
+            known.append((observe(row, info, node, versions.get(info.key, 0)), info))
     known.sort(key=lambda entry: entry[0].order)
     pods = [workloads.give(pod, info) for pod, info in known]
     maker = PodMaker(snapshot, session.listers, session.config.release.number)

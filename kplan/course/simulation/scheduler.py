@@ -130,7 +130,12 @@ class Scheduler:
         if result.row is not None:
             self._life.bind(row, result.row)
             return
-        self._note_message(result)
+        messages = self._motion.messages
+        # Why a leftover pod fits nowhere is not noted anew: it came to rest minutes before.
+        is_known = row in self._leftover and result.outcome is Outcome.UNSCHEDULABLE and bool(messages.get(row))
+        if not is_known:
+            messages[row] = stored_message_of(self._motion.session, result) or result.message
+        self._leftover.discard(row)
         self._motion.outcomes[row] = result.outcome
         is_error = result.outcome is Outcome.ERROR
         rejectors = frozenset() if is_error else rejectors_of(result)
@@ -156,14 +161,6 @@ class Scheduler:
         """Have pods tried anew, and their words noted again: the cluster moves."""
         self.failures.forget()
         self._leftover.clear()
-
-    def _note_message(self, result: CycleResult) -> None:
-        """Note what the scheduler says, but not why a leftover pod fits nowhere: it came to rest minutes before."""
-        messages, row = self._motion.messages, result.pod
-        is_known = row in self._leftover and result.outcome is Outcome.UNSCHEDULABLE and bool(messages.get(row))
-        if not is_known:
-            messages[row] = stored_message_of(self._motion.session, result) or result.message
-        self._leftover.discard(row)
 
     def retry_in_time(self) -> None:
         """Have pods tried again that wait for long from now on. Upstream: flushUnschedulablePodsLeftover."""
@@ -299,8 +296,12 @@ class GroupTurns:
     def run(self, key: Key, first: int) -> Iterator[CycleResult]:
         """Try a group, begun by its `first` member; yield each decision before it is carried out, while it is live."""
         session, queue, infos = self._motion.session, self._motion.queue, self._motion.infos
-        if first in queue.gated:
-            yield from self._tell_gated(first)
+        if first in queue.gated:  # it is only told why it is kept out
+            result = schedule_pod(session, first)
+            self._scheduler.on_decision(result)
+            yield result
+            message = stored_message_of(session, result) or result.message
+            self._scheduler.note_failure(first, result.outcome, message)
             return
         self.n_unchanged += 1
         self._n_cycles += 1
@@ -335,14 +336,6 @@ class GroupTurns:
         if self.is_queue_alone or has_tried or len(set(order)) == 1:  # pods that are alike come in one order
             self._resting.add(key)
         return has_tried
-
-    def _tell_gated(self, pod: int) -> Iterator[CycleResult]:
-        """Tell of a member that is kept out of the queue."""
-        result = schedule_pod(self._motion.session, pod)
-        self._scheduler.on_decision(result)
-        yield result
-        message = stored_message_of(self._motion.session, result) or result.message
-        self._scheduler.note_failure(pod, result.outcome, message)
 
     def _conclude(self, group: GroupResult, pods: Sequence[int]) -> None:
         """Bind the members that fit, or put all back, and send the victims off."""
