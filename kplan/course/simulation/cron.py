@@ -18,9 +18,9 @@ from kplan.api.meta import PlainMeta, is_true
 from kplan.api.names import WorkloadRef, controller_name
 from kplan.api.time import is_time_zone
 from kplan.api.workloads import CronJob, Job
-from kplan.course.simulation.backoff import FailedSyncs
 from kplan.course.simulation.jobs import JobState
 from kplan.course.simulation.loop import Simulation
+from kplan.course.simulation.timers import FailedSyncs
 from kplan.documents.change import StepEvent
 from kplan.facts import InputWarning
 from kplan.health.words import unknown_zone

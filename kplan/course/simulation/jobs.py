@@ -18,11 +18,11 @@ from kplan.api.names import WorkloadRef
 from kplan.api.pod import ENDED
 from kplan.api.time import seconds
 from kplan.api.workloads import Job, PodFailurePolicy
-from kplan.course.simulation.backoff import OF_JOBS
 from kplan.course.simulation.controllers import job
 from kplan.course.simulation.controllers.job import EXIT_CODE, FINISHED, Failure, WantedJob, failure_of
 from kplan.course.simulation.controllers.observed import Action, Create, Delete, ObservedPod
 from kplan.course.simulation.owners import Owner, compiled
+from kplan.course.simulation.timers import OF_JOBS
 
 
 class Ended(msgspec.Struct, frozen=True):

@@ -13,7 +13,6 @@ from kplan.api.core import Pod, ReplicationController
 from kplan.api.kinds import type_of
 from kplan.api.pod import ENDED
 from kplan.api.workloads import ReplicaSet, StatefulSet
-from kplan.course.simulation.backoff import MANY, OF_SYNCS, OF_SYNCS_OF_JOBS, Backoff, FailedSyncs
 from kplan.course.simulation.controllers.observed import Create, ObservedPod
 from kplan.course.simulation.jobs import ASSUMED_EXIT_CODE, JobState
 from kplan.course.simulation.kubelets import Kubelets
@@ -21,6 +20,7 @@ from kplan.course.simulation.motion import Motion, Signal
 from kplan.course.simulation.objects import adopted_by, stamp
 from kplan.course.simulation.owners import ForeignState, Owner
 from kplan.course.simulation.pod_creation import become
+from kplan.course.simulation.timers import MANY, OF_SYNCS, OF_SYNCS_OF_JOBS, Backoff, FailedSyncs
 from kplan.documents.change import StepEvent
 from kplan.engine.cluster import NOWHERE
 from kplan.facts import InputWarning

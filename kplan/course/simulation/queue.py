@@ -20,7 +20,7 @@ from typing import Any, Final, Self
 import msgspec
 from msgspec.structs import replace
 
-from kplan.course.simulation.backoff import OF_PODS
+from kplan.course.simulation.timers import OF_PODS
 from kplan.documents.plan import QueuePlace
 from kplan.framework.interface import Event
 from kplan.framework.listers import Key

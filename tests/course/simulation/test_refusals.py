@@ -7,7 +7,7 @@ import pytest
 
 from kplan.course.carried_out import CarriedOut
 from kplan.course.report import change_report
-from kplan.course.simulation.backoff import OF_SYNCS_OF_JOBS, FailedSyncs
+from kplan.course.simulation.timers import OF_SYNCS_OF_JOBS, FailedSyncs
 from kplan.documents.change import Change, StepEvent, WorkloadChange, WorkloadState
 from tests.objects import Object, deployment, head, node, planner_of, pod, quota, running, stateful_set
 

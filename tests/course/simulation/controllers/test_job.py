@@ -10,9 +10,9 @@ import pytest
 from msgspec.structs import replace
 
 from kplan.api.workloads import Job, PodFailurePolicy
-from kplan.course.simulation.backoff import OF_JOBS
 from kplan.course.simulation.controllers.job import Failure, WantedJob, actions, failure_of
 from kplan.course.simulation.controllers.observed import ObservedPod
+from kplan.course.simulation.timers import OF_JOBS
 from tests.course.simulation.controllers.builders import pod, said
 
 JOB = WantedJob(parallelism=2, completions=5)
