@@ -32,6 +32,7 @@ from kplan.api.scheduling import PodGroup
 from kplan.api.workloads import StatefulSet
 from kplan.cluster.base import Base
 from kplan.cluster.incoming import IncomingPod, admit_manifests, with_objects, with_uid
+from kplan.cluster.workload_pods import no_replicas
 from kplan.course.simulation.controllers.observed import Create
 from kplan.course.simulation.jobs import JobState
 from kplan.course.simulation.owners import DeploymentState, ForeignState, Owner, ReplicaSetState, StatefulSetState
@@ -143,8 +144,7 @@ def templates_of(
     ManifestError as `admit_manifests`, and UsageError where there is no workload, or one is a daemon set.
     """
     if daemons := [pod for pod in manifests.pods if pod.kind == DAEMON_SET]:
-        message = f"DaemonSet {daemons[0].name} has one pod per node, so there are no replicas to count"
-        raise UsageError(message, hint="kplan place shows on which nodes it fits")
+        raise no_replicas(daemons[0].name, "kplan place shows on which nodes it fits")
     if not manifests.pods:
         hint = "for a DaemonSet, kplan place shows the nodes that get a pod; else name a workload"
         raise UsageError("there are no replicas to count: the manifests create no pod in this cluster", hint=hint)

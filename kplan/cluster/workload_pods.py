@@ -179,6 +179,10 @@ def object_named(text: str, namespace: str, snapshot: Snapshot) -> PodOrWorkload
     return PodOrWorkload(kind, rest[0] if len(rest) == 2 else namespace, rest[-1])
 
 
+def no_replicas(daemon_set: str, hint: str) -> UsageError:
+    return UsageError(f"DaemonSet {daemon_set} has one pod per node, so there are no replicas to count", hint=hint)
+
+
 def workloads_named(what: Sequence[str], namespace: str, snapshot: Snapshot) -> set[str]:
     """Return the workloads that arguments name, as KIND/NAMESPACE/NAME; parameters and errors as `object_named`."""
     named = (object_named(text, namespace, snapshot) for text in what)
@@ -197,10 +201,7 @@ def scalable_workloads(names: Sequence[str], namespace: str, snapshot: Snapshot)
             hint = _meant(workloads_called(snapshot, named.key)) or "name it as KIND/NAMESPACE/NAME, or name a manifest"
             raise UsageError(f"{text} is neither a manifest nor a workload", hint=hint)
         if named.kind == DAEMON_SET:
-            raise UsageError(
-                f"DaemonSet {named.key} has one pod per node, so there are no replicas to count",
-                hint=f"kplan explain ds/{named.key} shows its pods",
-            )
+            raise no_replicas(named.key, f"kplan explain ds/{named.key} shows its pods")
         living_pods(snapshot, *named)
         workloads.append(object_name(*named))
     return workloads

@@ -16,15 +16,8 @@ from kplan.documents.base import Report, to_json
 from kplan.errors import InputError, Problem, UsageError
 from kplan.reading.arguments import descriptions
 
-KINDS: Mapping[str, str] = {
-    **REPORTS,
-    "PodsReport": "kplan.documents.files",
-    "SnapshotOverview": "kplan.documents.files",
-    "SnapshotCheck": "kplan.documents.files",
-    "SchedulerConfigReport": "kplan.documents.files",
-    "SchedulerConfigCheck": "kplan.documents.files",
-}
-
+_OF_FILES = ("PodsReport", "SnapshotOverview", "SnapshotCheck", "SchedulerConfigReport", "SchedulerConfigCheck")
+KINDS: Mapping[str, str] = {**REPORTS, **dict.fromkeys(_OF_FILES, "kplan.documents.files")}
 
 Complete = Callable[[dict[str, Any], type[msgspec.Struct] | None], dict[str, Any]]
 

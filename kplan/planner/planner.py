@@ -22,7 +22,6 @@ from kplan.course.asking import Notify, answers
 from kplan.course.clock import Seconds, SecondsOf
 from kplan.course.in_order import place_in_order
 from kplan.documents.base import Condition
-from kplan.errors import UsageError
 from kplan.reading import arguments
 from kplan.reading.arguments import checked_by, listed
 
@@ -357,12 +356,13 @@ class Planner(Base):
         `nodes`: None for all. `by`: a label, ``zone`` or ``pool``: the nodes that share its value are drained together.
         `lost`, `one_by_one`, `options`: as for `drain`.
         """
+        from kplan.questions.base import refuse_none
         from kplan.questions.drain import Drain, how_of
         from kplan.questions.in_turn import InTurn
 
         names = () if nodes is None else tuple(nodes)
-        if nodes is not None and not names:
-            raise UsageError("no node to drain", hint="name one, or leave the nodes out for all")
+        if nodes is not None:
+            refuse_none(names, "name one, or leave the nodes out for all")
         how = how_of(lost=lost, one_by_one=one_by_one)
         drain = Drain(nodes=names, how=how, options=options or DrainOptions())
         return self.ask(InTurn(question=drain, by=by or "node"))

@@ -149,23 +149,19 @@ def _all(command: CommandWords) -> Iterator[CommandWords]:
 
 
 def _bash(root: CommandWords) -> str:
-    both = list(_bash_cases(_all(root)))
-    cases, arguments = "\n".join(case for case, _ in both), "\n".join(case for _, case in both if case)
-    values = "\n".join(_bash_values(_all(root)))
-    words = " ".join(sorted({child.path[-1] for command in _all(root) for child in command.children}))
-    return _filled("kplan.bash", words=words, values=values, cases=cases, arguments=arguments)
-
-
-def _bash_cases(commands: Iterable[CommandWords]) -> Iterator[tuple[str, str]]:
-    """Yield for each command the case of its subcommands and options, and that of its arguments, empty for files."""
-    for command in commands:
+    cases, arguments = list[str](), list[str]()  # of subcommands and options; of arguments, where they are not files
+    for command in _all(root):
         case = f'        "{" ".join(("kplan", *command.path))}")'
         words = [child.path[-1] for child in command.children]
         words += [name for option in command.options for name in option.names]
-        arguments = f"{case} _kplan_words {' '.join(command.words)}; return ;;" if command.words else ""
+        cases.append(f'{case} words="{" ".join(words)}" ;;')
         if command.names:
-            arguments = f"{case} _kplan_names {' '.join(command.names)} ;;"
-        yield f'{case} words="{" ".join(words)}" ;;', arguments
+            arguments.append(f"{case} _kplan_names {' '.join(command.names)} ;;")
+        elif command.words:
+            arguments.append(f"{case} _kplan_words {' '.join(command.words)}; return ;;")
+    commands = " ".join(sorted({child.path[-1] for command in _all(root) for child in command.children}))
+    values, of_options, of_arguments = map("\n".join, (_bash_values(_all(root)), cases, arguments))
+    return _filled("kplan.bash", words=commands, values=values, cases=of_options, arguments=of_arguments)
 
 
 def _bash_values(commands: Iterable[CommandWords]) -> Iterator[str]:

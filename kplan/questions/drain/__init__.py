@@ -15,7 +15,7 @@ from kplan.changes.values import DrainOptions
 from kplan.course.asking import PLAIN, Showing
 from kplan.course.clock import Clock, Seconds
 from kplan.errors import ParameterError, UsageError
-from kplan.questions.base import Question, change_of, drawn_change
+from kplan.questions.base import Question, change_of, drawn_change, refuse_none
 from kplan.reading.arguments import Number, Option, seconds_of
 
 if TYPE_CHECKING:
@@ -150,8 +150,7 @@ class Drain(Question, frozen=True):
 
     def answer_about(self, subject: Subject, showing: Showing = PLAIN) -> PlanReport:
         self.check()
-        if not self.nodes:
-            raise UsageError("no node to drain", hint="name one")
+        refuse_none(self.nodes)
         if self.how == "lost":  # nothing is evicted
             unset, own = DrainOptions(), self.options
             moot = [name for name in unset.__struct_fields__ if getattr(own, name) is not getattr(unset, name)]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kplan.course.asking import PLAIN, Showing
-from kplan.errors import ParameterError, UsageError
-from kplan.questions.base import Question
+from kplan.errors import ParameterError
+from kplan.questions.base import Question, refuse_none
 from kplan.questions.drain import Drain
 
 if TYPE_CHECKING:
@@ -42,8 +42,7 @@ class InTurn(Question, frozen=True):
         self.check()
         base = subject.base
         nodes = self.question.nodes or tuple(sorted(base.objects.node_by_name))
-        if not nodes:
-            raise UsageError("no node to drain", hint="name one")
+        refuse_none(nodes)
         check_nodes(base, nodes)
         label = None if self.by == "node" else label_of(base, self.by)
         return drains_report(base, together(base, nodes, label), self.question, showing, label)

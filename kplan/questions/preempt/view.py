@@ -181,8 +181,12 @@ def _pod_blocks(
     if preemption.nominated_node is None:
         yield line(f"{capitalized(decision.why_no_eviction(preemption))}.")
     else:
-        victims = preemption.victims
-        yield from _choice(preemption, preemption.nominated_node)
+        victims, chosen, number = preemption.victims, preemption.nominated_node, len(preemption.candidates)
+        ties = [node for node in preemption.ties if node != chosen]
+        also = f" (equal: {listing(ties)}; kube-scheduler may choose any of them)" if ties and number > 1 else ""
+        out_of = f" out of {number} nodes where evictions make room" if number > 1 else ""
+        why = _DECIDED_BY["only-candidate" if number == 1 else preemption.decided_by or "tie"]
+        yield line(f"{chosen} is chosen{out_of}: {why}{also}.")
         yield from (_victim(victim, document.snapshot.taken_at) for victim in victims)
         if broken := [victim.key for victim in victims if victim.pdb_violation]:
             words = f" do not allow the eviction of {listing(broken)}; kube-scheduler evicts them anyway."
@@ -197,15 +201,6 @@ def _pod_blocks(
         yield line(f"Lower-priority pods that lose their nomination to that node: {names}.")
     if placement.message:
         yield Preformatted("kube-scheduler writes", placement.message)
-
-
-def _choice(preemption: Preemption, chosen: str) -> Iterator[Block]:
-    number = len(preemption.candidates)
-    ties = [node for node in preemption.ties if node != chosen]
-    also = f" (equal: {listing(ties)}; kube-scheduler may choose any of them)" if ties and number > 1 else ""
-    out_of = f" out of {number} nodes where evictions make room" if number > 1 else ""
-    why = _DECIDED_BY["only-candidate" if number == 1 else preemption.decided_by or "tie"]
-    yield line(f"{chosen} is chosen{out_of}: {why}{also}.")
 
 
 def _victim(victim: Victim, now: str | None) -> Line:

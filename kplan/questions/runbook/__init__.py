@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 from kplan.changes.values import DrainOptions
 from kplan.course.asking import PLAIN, Showing
 from kplan.course.clock import Clock, Seconds
-from kplan.errors import UsageError
-from kplan.questions.base import Question
+from kplan.questions.base import Question, refuse_none
 
 if TYPE_CHECKING:
     from kplan.course.subject import Subject
@@ -36,6 +35,5 @@ class Runbook(Question, frozen=True):
     def answer_about(self, subject: Subject, showing: Showing = PLAIN) -> RunbookReport:
         from kplan.questions.runbook.steps import runbook_report
 
-        if not self.nodes:
-            raise UsageError("no node to drain", hint="name one")
+        refuse_none(self.nodes)
         return runbook_report(subject.base, self, showing)
