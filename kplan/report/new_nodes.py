@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
+from pkgutil import get_data
 from shlex import quote
 
+import msgspec
 from msgspec import UnsetType
 
 from kplan.api.quantity import count, grouped, listing
@@ -17,69 +19,29 @@ from kplan.report.view import Case, state_of
 from kplan.report.words import left_out, name_ranges
 from kplan.rules.nodes import short_group_name, short_group_names
 
-_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"
-_VOLUMES = "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes"
-_DISABLED = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
+
+class _Reason(msgspec.Struct, frozen=True):
+    """Why the cluster-autoscaler keeps a node."""
+
+    means: str = ""  #: said of one node or of several
+    way_out: str = ""  #: what there is to do about it; empty where nothing is to be done
 
 
-_MEANINGS: Mapping[str, str] = {
-    "NotReplicated": "a pod has no controller that would make it again",
-    "NotEnoughPdb": "a disruption budget does not allow the eviction of a pod",
-    "LocalStorageRequested": "a pod has a volume on the node's disk",
-    "UnmovableKubeSystemPod": "a pod of kube-system has no disruption budget",
-    "NotSafeToEvictAnnotation": 'a pod is annotated with safe-to-evict: "false"',
-    "ControllerNotFound": "the controller of a pod no longer exists",
-    "MinReplicasReached": "the controller of a pod has too few replicas",
-    "BlockedByOnCompletionPod": "a pod is to be waited for until it ends",
-    "ScaleDownDisabledAnnotation": "annotated not to be removed",
-    "NotUnderutilized": "used too much",
-    "NoPlaceToMovePods": "the pods there fit on no other node",
-    "NodeGroupMinSizeReached": "the group has its minimum size",
-    "MinimalResourceLimitExceeded": "the cluster would fall below a limit",
-    "NotAutoscaled": "in no node group",
-    "NotUnneededLongEnough": "not unneeded for long enough",
-    "NotUnreadyLongEnough": "not unready for long enough",
-    "ScaleDownUnreadyDisabled": "unready nodes are not removed",
-    "AtomicScaleDownFailed": "the group is removed as a whole or not at all, and another node stays",
-    "CurrentlyBeingDeleted": "being deleted already",
-    "ScaleDownInCooldown": "nodes were added, removed or failed to go shortly before",
-    "RecentlyUnremovable": "not removable when looked at shortly before",
-    "NotUnneededOtherReason": "not looked at",
-    "UnexpectedError": "the utilisation cannot be told",
-}
-"""What the reasons of the cluster-autoscaler mean, said of one node or of several."""
-
-WAYS_OUT: Mapping[str, str] = {
-    "NotReplicated": f'run the pod from a workload, or annotate it with {_EVICT}: "true"',
-    "NotEnoughPdb": "add replicas, or let the budget allow one disruption",
-    "LocalStorageRequested": (
-        f"name the volume in the pod's annotation {_VOLUMES}, or set --skip-nodes-with-local-storage=false"
-    ),
-    "UnmovableKubeSystemPod": "give the pod a PodDisruptionBudget, or set --skip-nodes-with-system-pods=false",
-    "NotSafeToEvictAnnotation": f"remove the annotation {_EVICT} from the pod",
-    "ControllerNotFound": "delete the pod, as nothing would make it again",
-    "MinReplicasReached": "add replicas, or lower --min-replica-count",
-    "ScaleDownDisabledAnnotation": f"kubectl annotate node NODE {_DISABLED}-",
-    "NotUnderutilized": "raise --scale-down-utilization-threshold, if its pods should move closer together",
-    "NoPlaceToMovePods": "kplan drain NODE shows which pods, and what would help",
-    "NodeGroupMinSizeReached": "lower the minimum size of the group",
-    "MinimalResourceLimitExceeded": "lower --min-nodes-total, --cores-total or --memory-total",
-    "NotUnneededLongEnough": "wait, or lower --scale-down-unneeded-time",
-    "NotUnreadyLongEnough": "wait, or lower --scale-down-unready-time",
-    "ScaleDownUnreadyDisabled": "set --scale-down-unready-enabled",
-    "AtomicScaleDownFailed": "free the other nodes of the group",
-    "ScaleDownInCooldown": "wait, or lower --scale-down-delay-after-add",
-    "RecentlyUnremovable": "wait five minutes",
-}
-"""What there is to do about them; others need nothing."""
-
+_REASONS = msgspec.json.decode(get_data("kplan.report", "reasons.json") or b"", type=dict[str, _Reason])
+_OTHER = _Reason()
 _MESSAGES: Mapping[str, str] = {"Node isn't managed by karpenter": "not one of Karpenter's nodes"}
 """Messages of Karpenter, in plain words; most of its others name the pod or the numbers, and stay as they are."""
 
 
 def stay_reason(stay: KeptNode) -> str:
     """Return why a node stays: what the reason or the message means, else the message, or the reason itself."""
-    return _MEANINGS.get(stay.reason) or _MESSAGES.get(stay.message) or stay.message or stay.reason
+    means = _REASONS.get(stay.reason, _OTHER).means
+    return means or _MESSAGES.get(stay.message) or stay.message or stay.reason
+
+
+def way_out(reason: str) -> str:
+    """Return what there is to do so that a node that stays for a reason may go; empty for nothing."""
+    return _REASONS.get(reason, _OTHER).way_out
 
 
 def stay_words(stay: KeptNode) -> str:

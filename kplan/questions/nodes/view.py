@@ -109,7 +109,7 @@ def _stays(document: NodesReport, *, is_whole: bool) -> Iterator[Block]:
             pod, names = stays[nodes[0]].pod, name_ranges(nodes, _MOST_NAMES)
             such = f", such as {pod} of {nodes[0]}" if pod else ""
             yield line(f"{count(len(nodes), 'node')}: {words}{such} ({names})", is_item=True)
-        if remedy := new_nodes.WAYS_OUT.get(reason):
+        if remedy := new_nodes.way_out(reason):
             lead = f"{reason}: " if is_whole else ""
             would_free = Span(f"{lead}What would free {'it' if len(nodes) == 1 else 'them'}", "strong")
             yield Line((would_free, f": {remedy}."), 2)
@@ -126,7 +126,7 @@ def _cases(document: NodesReport, options: ReportOptions) -> Iterator[Case]:
         yield Case(pod, state, "Unschedulable", message, more=f"kplan explain {pod}")
     for name, stay in document.stays.items():
         meaning, message = new_nodes.stay_reason(stay), f"stays: {new_nodes.stay_words(stay)}"
-        of, helps = stay.reason if meaning == stay.message else meaning, new_nodes.WAYS_OUT.get(stay.reason, "")
+        of, helps = stay.reason if meaning == stay.message else meaning, new_nodes.way_out(stay.reason)
         yield Case(name, "skipped", "Kept", message, stay.pod, workload=of, would_help=helps, kind="node")
 
 
