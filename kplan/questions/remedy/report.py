@@ -10,28 +10,9 @@ from msgspec.structs import replace
 from kplan.api.names import WorkloadRef
 from kplan.api.quantity import grouped
 from kplan.autoscaling.settings import Karpenter, autoscaler_of
+from kplan.changes import remedy as r
+from kplan.changes import sets
 from kplan.changes.limits import LoosenBudget, RaiseQuota
-from kplan.changes.remedy import (
-    AllowUnavailable,
-    Await,
-    CorrectName,
-    CreateObject,
-    RaisePriority,
-    Remedy,
-    RemoveGates,
-    RepairNode,
-)
-from kplan.changes.sets import (
-    PATCHES,
-    Changes,
-    Kind,
-    by_rank,
-    disturbance,
-    kinds_of,
-    may_be,
-    new_nodes,
-    with_joined_moves,
-)
 from kplan.changes.values import Change, Move, Scale, Uncordon
 from kplan.cluster.base import Base
 from kplan.cluster.unmodelled import in_whole_groups
@@ -56,23 +37,25 @@ from kplan.remedies.diagnosis import Diagnosis, diagnose
 MOST_ALTERNATIVES = 4
 _MOST_REASONS = 20
 
-_APART: tuple[tuple[Kind, ...], ...] = (
+_APART: tuple[tuple[sets.Kind, ...], ...] = (
     ("wait",),
     ("uncordon",),
     ("moves",),
     ("budgets", "moves"),
     ("pools",),
     ("nodes",),
-    PATCHES,
+    sets.PATCHES,
     ("scale",),
 )
 """Kinds of actions of which sets are put beside the least one."""
 _SHARE_OF_ALTERNATIVE = 4
-_NO_ACTIONS = AllowUnavailable | Await | CorrectName | CreateObject | RaisePriority | RepairNode | RemoveGates
+_NO_ACTIONS = (
+    r.AllowUnavailable | r.Await | r.CorrectName | r.CreateObject | r.RaisePriority | r.RepairNode | r.RemoveGates
+)
 
 
 def remedy_report(
-    base: Base, pods: Sequence[str], leaving: Sequence[str], kinds: Sequence[Kind], showing: Showing
+    base: Base, pods: Sequence[str], leaving: Sequence[str], kinds: Sequence[sets.Kind], showing: Showing
 ) -> RemedyReport:
     """Return the RemedyReport.
 
@@ -101,10 +84,12 @@ def remedy_report(
     ]
     alternatives.sort(key=lambda other: (other.disturbance, other.price or 0.0, other.new_nodes))
     left = described.left
-    diagnoses = _diagnoses(playing.play(by_rank(best.acts)).simulation.session, left)
+    diagnoses = _diagnoses(playing.play(sets.by_rank(best.acts)).simulation.session, left)
     if goal.of and not left and not best.acts:
         before = _diagnoses(base.session, sorted(named))
-        diagnoses = {pod: why for pod, why in before.items() if any(isinstance(one, Await) for one in why.remedies[:1])}
+        diagnoses = {
+            pod: why for pod, why in before.items() if any(isinstance(one, r.Await) for one in why.remedies[:1])
+        }
     because = {pod: diagnosis.text for pod, diagnosis in diagnoses.items() if pod in left}
     if of_nodes := described.nodes:
         because = {pod: of_nodes.with_why_none(pod, why) for pod, why in because.items()}
@@ -136,10 +121,10 @@ def remedy_report(
     )
 
 
-def _beyond_actions(diagnoses: Mapping[str, Diagnosis], kinds: Sequence[Kind]) -> Iterator[tuple[str, Remedy]]:
+def _beyond_actions(diagnoses: Mapping[str, Diagnosis], kinds: Sequence[sets.Kind]) -> Iterator[tuple[str, r.Remedy]]:
     """Yield pods with the first of what would help, where no action does that, or not without a loss."""
     for pod, why in diagnoses.items():
-        first = next((one for one in why.remedies if may_be(one, kinds)), None)
+        first = next((one for one in why.remedies if sets.may_be(one, kinds)), None)
         if isinstance(first, _NO_ACTIONS):
             yield pod, first
 
@@ -160,10 +145,10 @@ def _counted(
 
 
 def _other_ways(
-    playing: Playing, goal: Goal, best: Solution, kinds: Sequence[Kind], most: int
-) -> Iterator[tuple[Sequence[Kind], Solution]]:
+    playing: Playing, goal: Goal, best: Solution, kinds: Sequence[sets.Kind], most: int
+) -> Iterator[tuple[Sequence[sets.Kind], Solution]]:
     """Yield sets of other kinds than the best one that do as much, each with the kinds that were allowed for it."""
-    used = set(kinds_of(best.acts))
+    used = set(sets.kinds_of(best.acts))
     known = [set(best.acts)]
     for others in (tuple(kind for kind in group if kind in kinds) for group in _APART):
         if others and goal.of and best.acts and not used <= {*others} and _may_help(playing, goal, others) >= best.runs:
@@ -173,7 +158,7 @@ def _other_ways(
                 yield others, other
 
 
-def _may_help(playing: Playing, goal: Goal, kinds: Sequence[Kind]) -> int:
+def _may_help(playing: Playing, goal: Goal, kinds: Sequence[sets.Kind]) -> int:
     """Return how many pods may run with actions of some kinds, at most.
 
     New nodes, and what pods say, help those for which `explain` names some, as far as it was asked; groups have their
@@ -182,9 +167,9 @@ def _may_help(playing: Playing, goal: Goal, kinds: Sequence[Kind]) -> int:
 
     def is_helped(workload: str) -> bool:
         offered = playing.offered.get(((), workload))
-        return offered is None or any({*kinds_of(acts)} <= {*kinds} for acts in offered)
+        return offered is None or any({*sets.kinds_of(acts)} <= {*kinds} for acts in offered)
 
-    if not {*kinds} <= {"nodes", *PATCHES} or playing.offered.get(((), "")):
+    if not {*kinds} <= {"nodes", *sets.PATCHES} or playing.offered.get(((), "")):
         return goal.of
     return sum(number for workload, number in goal.wanted.items() if is_helped(workload))
 
@@ -236,9 +221,9 @@ def _asleep(simulation: Simulation) -> dict[str, str]:
     return {pod.key: rule for row, pod in simulation.pods.items() if not pod.node and (rule := rule_of(row))}
 
 
-def _described(playing: Playing, goal: Goal, solution: Solution, kinds: Sequence[Kind]) -> RemedySet:
+def _described(playing: Playing, goal: Goal, solution: Solution, kinds: Sequence[sets.Kind]) -> RemedySet:
     """Return a set as a document; it is carried out step by step to tell what each action achieves."""
-    acts = by_rank(solution.acts)
+    acts = sets.by_rank(solution.acts)
     before = playing.play(())
     price = playing.price((), before)
     actions: list[Change] = [quota.described() for quota in playing.quotas]
@@ -246,8 +231,8 @@ def _described(playing: Playing, goal: Goal, solution: Solution, kinds: Sequence
         new = [pod for pod in before.simulation.pods.values() if pod.is_new and pod.namespace in playing.raised_in]
         workloads = set(map(before.simulation.workload_of, new)) - before.waiting.keys()
         actions[-1] = playing.quotas[-1].described(sorted(workloads))
-    done: Changes = ()
-    for act in with_joined_moves(acts):
+    done: sets.Changes = ()
+    for act in sets.with_joined_moves(acts):
         done = (*done, act)
         after = playing.play(done)
         described = _named_as_others(act, goal)
@@ -260,12 +245,12 @@ def _described(playing: Playing, goal: Goal, solution: Solution, kinds: Sequence
         before = after
     after_all = playing.price(acts, before)
     return RemedySet(
-        kinds=kinds_of((*playing.quotas, *acts)) or tuple(kinds),
+        kinds=sets.kinds_of((*playing.quotas, *acts)) or tuple(kinds),
         actions=tuple(actions),
         runs=max(solution.runs, 0),
         of=goal.of,
-        disturbance=disturbance((*playing.quotas, *acts)),
-        new_nodes=new_nodes(acts),
+        disturbance=sets.disturbance((*playing.quotas, *acts)),
+        new_nodes=sets.new_nodes(acts),
         price=None if after_all is None or price is None else round(after_all - price, 9),
         nodes=node_changes(before.simulation),
         left=tuple(goal.left(before)),
