@@ -52,7 +52,6 @@ _CONDITIONS: Mapping[str, tuple[Condition, ...]] = {
 
 
 def is_counted(rule: str, fail_on: Collection[Condition]) -> bool:
-    """Return whether `fail_on` lists a condition that counts events of a rule."""
     return not set(fail_on).isdisjoint(_CONDITIONS.get(rule, ()))
 
 
@@ -155,7 +154,6 @@ class Verdict(Document, frozen=True, kw_only=True):
         return self.because[: max(len(self.because) - len(self.counted), 0)]
 
     def condition_of(self, event: Counted) -> Condition:
-        """Return the condition of --fail-on that an event counts for."""
         # Pods for which a workload is stuck count with it, whatever their rule.
         candidates: tuple[Condition, ...] = (*event.conditions, "regression", "warning", "stuck", *self.fail_on)
         return next((word for word in candidates if word in self.fail_on), "none")

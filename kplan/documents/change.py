@@ -199,7 +199,6 @@ class Obstacle(Document, frozen=True, kw_only=True):
 
     @property
     def rule(self) -> Literal["NeverGone", "Blocked"]:
-        """The rule by which it counts."""
         return "NeverGone" if self.never_ends else "Blocked"
 
 

@@ -82,7 +82,6 @@ class WorkloadSide(Document, frozen=True, kw_only=True):
 
     @property
     def pending(self) -> int:
-        """How many of these have none."""
         return self.pods - self.placed
 
 

@@ -37,7 +37,6 @@ class AddedNode(Document, frozen=True, kw_only=True):
 
     @property
     def home(self) -> str:
-        """The NodePool or node group that it belongs to."""
         return self.pool or self.group or ""
 
 
@@ -79,7 +78,6 @@ class NewNodeRef(Document, frozen=True, kw_only=True):
 
 
 def new_node_text(node: NewNodeRef | AddedNode) -> str:
-    """Return what kind of node an autoscaler adds, in words."""
     home = f"pool {node.pool}" if node.pool else f"group {short_group_name(node.group or '') or '?'}"
     return ", ".join(filter(None, (home, node.instance_type, node.zone)))
 

@@ -58,7 +58,6 @@ class PodChange(Document, frozen=True, kw_only=True):
 
     @property
     def is_daemon(self) -> bool:
-        """Whether it is a pod of a DaemonSet."""
         return self.workload.startswith(f"{DAEMON_SET}/")
 
     @property

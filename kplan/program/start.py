@@ -88,7 +88,6 @@ class Later(ModuleType):
         return self._loaded(name)(*args, **settings)
 
     def _loaded(self, name: str) -> Any:
-        """Load the module, and return what it has by this name."""
         if sys.modules.get(self.__name__) is self:
             del sys.modules[self.__name__]
         module = _load(self.__name__)
@@ -112,7 +111,6 @@ def run_as_plugin() -> None:
 
 
 def complete_for_kubectl() -> None:
-    """Print what kubectl offers for the words after ``kubectl kplan``."""
     from kplan.program.streams import open_streams
 
     open_streams()

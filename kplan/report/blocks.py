@@ -159,7 +159,6 @@ def _sections_once(blocks: Sequence[Block]) -> Iterator[Block]:
 
 
 def end_of_section(blocks: Sequence[Block], start: int) -> int:
-    """Return the index at which the section of a heading ends."""
     head = blocks[start]
     level = head.level if isinstance(head, Heading) else 0
     others = ((index, blocks[index]) for index in range(start + 1, len(blocks)))

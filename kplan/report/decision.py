@@ -449,7 +449,6 @@ def diagnosis_blocks(placement: PodPlacement, options: ReportOptions, *, in_answ
 
 
 def remedy_blocks(remedies: Sequence[r.Remedy], *, most: int | None = None) -> Iterator[Block]:
-    """Yield what would help: all remedies, or the first ones."""
     shown = remedies[:most]
     left_out = len(remedies) - len(shown)
     more = Span(f" ({left_out} more with --explain)" if left_out else "", "hint")

@@ -25,7 +25,6 @@ class JsonFormat(StrEnum):
 
     @classmethod
     def _missing_(cls, value: object) -> JsonFormat | None:
-        """Accept a template."""
         if not isinstance(value, str) or not value.startswith(JSONPATH):
             return None
         member = str.__new__(cls, value)
@@ -125,7 +124,6 @@ class ReportOptions(msgspec.Struct, frozen=True):
 
     @property
     def shows_all(self) -> bool:
-        """Whether tables have all of their rows."""
         return self.top is None or self.is_wide
 
     def first(self, rows: Sequence[T], most: int) -> Sequence[T]:

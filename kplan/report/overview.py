@@ -91,7 +91,6 @@ class Row(msgspec.Struct, frozen=True):
 
     @property
     def placed(self) -> int:
-        """How many of its pods have a node."""
         return sum(self.nodes.values())
 
 

@@ -43,7 +43,6 @@ _OTHER = RuleText(
 
 
 def is_failure(rule: str) -> bool:
-    """Tell whether a rule fails a job by default."""
     return _RULES.get(rule, _OTHER).fails
 
 

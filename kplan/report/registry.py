@@ -154,7 +154,6 @@ _MOST_PROBLEMS = 50  #: so many problems are reported at most; GitHub shows no m
 
 
 def refused(problems: Sequence[Problem], where: Repository) -> CaseReport:
-    """Return a case for each problem, with its file and line."""
     located = [(problem, where.file(visible(problem.path))) for problem in problems]
     return CaseReport(
         kind="Refusal",

@@ -315,7 +315,6 @@ class Candidates:
                         yield acts
 
     def _patches(self, rows: Sequence[int], remedy: r.Remedy, changed: Pod) -> Iterator[Patch]:
-        """Yield a patch for the workload of each pod that changes."""
         infos, targets = self._simulation.session.cluster.pods.infos, set()
         for row in rows:
             if remedy.members and infos[row].key not in remedy.members:

@@ -202,7 +202,6 @@ def _row(pod: str, bar: _Bar, end: float) -> str:
 
 
 def _key(phases: Mapping[Any, str], more: str = "") -> str:
-    """Return what the looks of bars mean."""
     items = "".join(
         f'<li><svg viewBox="0 0 20 10" aria-hidden="true"><rect class="{phase}" width="20" height="10"/></svg>'
         f"{words}</li>"

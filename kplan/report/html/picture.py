@@ -79,12 +79,10 @@ def _places(group: GroupOnMap) -> str:
 
 
 def node_anchor(index: int) -> str:
-    """Return the id of a node's row, by its place in the map."""
     return f"n{index}"
 
 
 def pod_anchor(key: str) -> str:
-    """Return the id of the part about a pod NAMESPACE/NAME."""
     return "p" + hashlib.sha256(key.encode("utf-8", "replace")).hexdigest()[:10]
 
 
