@@ -505,9 +505,11 @@ class SnapshotBuilder:
             )
         objects["nodes"] = tuple(self._with_allocatable(node) for node in objects["nodes"])
         pods = self._objects["pods"]
-        texts = ((key, pod.metadata.resource_version) for key, pod in pods.items())
-        numbers = ((key, natural(text, MAX_INT64)) for key, text in texts if text)
-        versions = {key: number for key, number in numbers if number is not None}
+        versions = {
+            key: number
+            for key, pod in pods.items()
+            if (text := pod.metadata.resource_version) and (number := natural(text, MAX_INT64)) is not None
+        }
         snapshot = replace(about, **objects, versions=versions)
         snapshot.__dict__["pod_by_key"] = dict(zip(pods, objects["pods"], strict=True))  # what it would derive itself
         unread = map(missing_warning, about.missing)
