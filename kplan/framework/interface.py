@@ -138,12 +138,13 @@ class Nominator:
     def __init__(self) -> None:
         self._pods_by_row: dict[int, list[int]] = {}
         self._row_by_pod: dict[int, int] = {}
+        self.n_changes = 0  #: grows whenever a pod is nominated, or a nomination dropped
         self.in_cycle: frozenset[int] = frozenset()  #: pods of the group whose cycle runs; they take no room from it
 
     def copy(self) -> Nominator:
         copied = Nominator()
         copied._pods_by_row = {row: pods.copy() for row, pods in self._pods_by_row.items()}
-        copied._row_by_pod = self._row_by_pod.copy()
+        copied._row_by_pod, copied.n_changes = self._row_by_pod.copy(), self.n_changes
         return copied
 
     def __bool__(self) -> bool:
@@ -152,12 +153,14 @@ class Nominator:
     def nominate(self, pod: int, row: int) -> None:
         """Nominate a pod to a node, in place of an earlier nomination."""
         self.drop(pod)
+        self.n_changes += 1
         self._row_by_pod[pod] = row
         self._pods_by_row.setdefault(row, []).append(pod)
 
     def drop(self, pod: int) -> None:
         row = self._row_by_pod.pop(pod, None)
         if row is not None:
+            self.n_changes += 1
             pods = self._pods_by_row[row]
             pods.remove(pod)
             if not pods:

@@ -305,6 +305,7 @@ class LifeCycle:
         had_place = motion.session.nominator.row_of(pod.row) is not None
         motion.session.nominator.drop(pod.row)
         motion.queue.take_out(pod.row)
+        motion.queue.queued.pop(pod.row, None)
         if motion.cluster.node_of[pod.row] != NOWHERE:
             motion.session.evict(pod.row)
         if pod.node and pod.phase not in ENDED:

@@ -163,13 +163,14 @@ class SchedulingQueue:
         self.draws: Random | None = None  #: draws among equal pods; None takes them by name
         self.has_groups = session.config.release.is_on(WORKLOAD_GATE)  #: pods of a group are scheduled together
         self.now = 0.0  #: seconds
-        self.queued: dict[int, Queued] = {}  #: all pods that have entered
+        self.queued: dict[int, Queued] = {}  #: all pods that have entered, until they are gone
         self.gated: dict[int, str] = {}  #: members that are kept out, each by which plugin
         self._untold: dict[int, None] = {}  # those of them of which the scheduler has yet to tell
         self._session = session
         self._infos = session.cluster.pods.infos
         heap: type[Heap] = GoHeap if self.has_groups else Heap  # only pods that have failed together have equal keys
         self._active, self._backoff, self._errors = heap(), heap(), heap()
+        self._aside: dict[int, tuple[Heap, Any]] = {}  # pods that may not come now -> their place, and key there
         self._waiting: dict[Twins, dict[int, None]] = {}
         self._twins: dict[int, Twins] = {}  # of each that waits
         self._created: dict[int, str | None] = {}
@@ -202,7 +203,7 @@ class SchedulingQueue:
     @property
     def has_rejected(self) -> bool:
         """Whether there is a pod that was rejected: it waits for an event, or for its turn."""
-        return bool(self._waiting or self._active or self._backoff)
+        return bool(self._waiting or self._active or self._backoff or self._aside)
 
     def key_of(self, pod: int) -> Key | None:
         """Return the group with which a pod is scheduled; None for a pod on its own."""
@@ -289,7 +290,8 @@ class SchedulingQueue:
 
     def pull(self, pod: int) -> bool:
         """Take a pod out that is active or backs off; return whether it does."""
-        return self._active.discard(pod) or self._backoff.discard(pod) or self._errors.discard(pod)
+        is_aside = self._aside.pop(pod, None) is not None
+        return is_aside or self._active.discard(pod) or self._backoff.discard(pod) or self._errors.discard(pod)
 
     def take_out(self, pod: int) -> bool:
         """Remove a pod that is gone, or not to be tried now, wherever it waits; return whether it was there."""
@@ -315,6 +317,10 @@ class SchedulingQueue:
             untold = next(iter(self._untold))
             del self._untold[untold]
             return untold
+        if may_come is None and self._aside:
+            for rested, (heap, key) in self._aside.items():
+                heap.push(key, rested)
+            self._aside.clear()
         if not (self._active.keys or self._backoff.keys or self._errors.keys):  # most often
             return None
         pod = self._first(self._active, may_come)
@@ -330,14 +336,15 @@ class SchedulingQueue:
             self.now += MOMENT
         return pod
 
-    @staticmethod
-    def _first(heap: Heap, may_come: Callable[[int], bool] | None) -> int | None:
-        if not heap.keys:
-            return None
-        first = heap.first()
-        if may_come is None or may_come(first):
-            return first
-        return min(filter(may_come, heap.keys), key=heap.keys.__getitem__, default=None)
+    def _first(self, heap: Heap, may_come: Callable[[int], bool] | None) -> int | None:
+        """Return who comes first of those that may; the others before it lie aside until all may."""
+        while heap:
+            first = heap.first()
+            if may_come is None or may_come(first):
+                return first
+            self._aside[first] = heap, heap.keys[first]
+            heap.discard(first)
+        return None
 
     def _wait_for_errors(self) -> None:
         """Go on to when the first backoff after an error is over."""

@@ -237,8 +237,6 @@ class Scheduler:
         self.preemptors = fresh
 
 
-_MOST_CYCLES: Final = 10_000  #: how many cycles all groups may take; only groups that evict for ever take so many
-
 MOST_UNCHANGED: Final = 15
 """After how many cycles without a change no group is tried again that was tried since.
 
@@ -263,16 +261,21 @@ class GroupTurns:
         #: orders in which they come, also those that differ only in pods that are alike
         self.is_queue_alone = False
         self.n_unchanged = 0  #: cycles since something has changed
-        self._state: tuple[object, ...] = ()  # what was there then
+        self._n_steps = -1  # of those that matter: how many there were then
+        self._states: set[tuple[object, ...]] = set()  # what was there since: nominations may go back and forth
+        self._nominated: tuple[int, tuple[object, ...]] = 0, ()  # as of so many changes of nominations
         self._orders: dict[Key, list[list[bytes]]] = {}  # the shapes of the members of a group as they came since
         self._resting: set[Key] = set()  # groups of which nothing is left to try
-        self._n_cycles = 0
         self._n_nominated = 0  # how many steps tell of nominations of members
 
     def may_come(self) -> Callable[[int], bool] | None:
         """Return whether a pod may have a turn now; None where all may."""
-        if (state := self._present()) != self._state:
-            self._state = state
+        n_steps = len(self._motion.log.steps) - self._n_nominated
+        if n_steps != self._n_steps:
+            self._n_steps = n_steps
+            self._states.clear()
+        if (state := self._present()) not in self._states:
+            self._states.add(state)
             self.begin_anew()
         key_of, resting = self._motion.queue.key_of, self._resting
         is_over = not self.is_queue_alone or (self.n_unchanged >= MOST_UNCHANGED and not self._motion.queue.has_active)
@@ -285,13 +288,13 @@ class GroupTurns:
         self._resting.clear()
 
     def _present(self) -> tuple[object, ...]:
-        """Return what changes whenever something happens that may matter to a group."""
-        session, infos = self._motion.session, self._motion.infos
-        nominator, nodes = session.nominator, session.cluster.nodes
-        # That another member of a group has the nomination, which is like the one before, is no change.
-        nominated = tuple((row, *(infos[pod].shape for pod in nominator.pods_for(row))) for row in nominator.rows())
-        n_steps = len(self._motion.log.steps) - self._n_nominated
-        return n_steps, nominated, len(nodes.names), nodes.unschedulable.tobytes()
+        """Return what changes, besides steps, whenever something happens that may matter to a group."""
+        nominator, nodes, infos = self._motion.session.nominator, self._motion.cluster.nodes, self._motion.infos
+        if nominator.n_changes != self._nominated[0]:
+            # That another member of a group has the nomination, which is like the one before, is no change.
+            shapes = ((row, *(infos[pod].shape for pod in nominator.pods_for(row))) for row in nominator.rows())
+            self._nominated = nominator.n_changes, tuple(shapes)
+        return self._nominated[1], len(nodes.names), nodes.unschedulable.tobytes()
 
     def run(self, key: Key, first: int) -> Iterator[CycleResult]:
         """Try a group, begun by its `first` member; yield each decision before it is carried out, while it is live."""
@@ -304,10 +307,6 @@ class GroupTurns:
             self._scheduler.note_failure(first, result.outcome, message)
             return
         self.n_unchanged += 1
-        self._n_cycles += 1
-        if self._n_cycles > _MOST_CYCLES:
-            self._motion.circle = f"pod group {'/'.join(key)} was still moving after {_MOST_CYCLES} attempts"
-            return
         others = [pod for pod in session.pod_groups.unscheduled(key) if pod != first and queue.pull(pod)]
         pods = sorted([first, *others], key=lambda pod: (-infos[pod].priority, queue.queued[pod].entered))
         if self._has_tried(key, [infos[pod].shape for pod in pods]):
