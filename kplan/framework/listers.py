@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from kplan.api.core import Namespace, Node, PersistentVolume, PersistentVolumeClaim, ReplicationController, Service
 from kplan.api.kinds import by_kind_and_name
 from kplan.api.resource import RESOURCE_DEVICE_CLASS_PREFIX, DeviceClass, ResourceClaim
+from kplan.api.scheduling import PodGroup
 from kplan.api.storage import CSIDriver, CSINode, StorageClass
 from kplan.api.time import to_micros
 from kplan.api.workloads import PodDisruptionBudget, ReplicaSet, StatefulSet
@@ -107,6 +108,10 @@ class Listers:
         for service in self.snapshot.services:
             services.setdefault(service.metadata.namespace, []).append(service)
         return services
+
+    @cached_property
+    def pod_groups(self) -> dict[Key, PodGroup]:
+        return by_key(self.snapshot.pod_groups)
 
     @cached_property
     def replication_controllers(self) -> dict[Key, ReplicationController]:

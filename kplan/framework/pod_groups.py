@@ -12,7 +12,7 @@ import msgspec
 
 from kplan.api.scheduling import PodGroup
 from kplan.engine.cluster import NOWHERE, Cluster
-from kplan.framework.listers import Key, Listers, by_key
+from kplan.framework.listers import Key, Listers
 from kplan.rules.pod_info import PodInfo
 
 WORKLOAD_GATE: Final = "GenericWorkload"  #: the feature gate with which pods of a group are scheduled in one cycle
@@ -47,10 +47,23 @@ class PodGroups:
     def __init__(self, cluster: Cluster, listers: Listers) -> None:
         self._cluster = cluster
         #: the groups that exist, by (namespace, name)
-        self.groups: dict[Key, PodGroup] = by_key(listers.snapshot.pod_groups)
+        self.groups: dict[Key, PodGroup] = listers.pod_groups.copy()
         self.cycle: GroupCycle | None = None  #: the cycle that runs now
         self._members: dict[Key, dict[int, None]] = {}
+        self._own: set[Key] = set()  # groups whose members no other session shares
         self._n_read = 0  # pods are read when somebody asks: most sessions have no groups
+
+    def begin_as(self, live: PodGroups) -> None:
+        """Know the same groups and members as those of the session of which this one's is a fork."""
+        live._read()
+        self.groups, self._members, self._n_read = live.groups.copy(), live._members.copy(), live._n_read
+        live._own.clear()  # from now on both copy the members of a group before they change
+
+    def _changing(self, key: Key) -> dict[int, None]:
+        if key not in self._own:
+            self._own.add(key)
+            self._members[key] = dict(self._members.get(key, ()))
+        return self._members[key]
 
     def _read(self) -> None:
         infos = self._cluster.pods.infos
@@ -61,7 +74,7 @@ class PodGroups:
     def _note(self, pod: int) -> None:
         key = group_of(self._cluster.pods.infos[pod])
         if key is not None:
-            self._members.setdefault(key, {})[pod] = None
+            self._changing(key)[pod] = None
 
     def add(self, pod: int) -> None:
         self._read()
@@ -72,7 +85,7 @@ class PodGroups:
         for pod in pods:
             key = group_of(self._cluster.pods.infos[pod])
             if key is not None:
-                self._members.get(key, {}).pop(pod, None)
+                self._changing(key).pop(pod, None)
 
     def members(self, key: Key) -> list[int]:
         self._read()

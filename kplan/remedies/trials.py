@@ -265,9 +265,7 @@ class Trials:
             session.evict(row)
         if self.key is not None:
             groups = session.pod_groups
-            groups.groups |= live.pod_groups.groups
-            known = live.pod_groups.members(self.key)
-            groups.remove([row for row in groups.members(self.key) if row not in set(known)])
+            groups.begin_as(live.pod_groups)
             groups.remove(trial.leaving)
             if trial.group is not None:
                 groups.groups[self.key] = trial.group
