@@ -111,7 +111,6 @@ FIRST_COPY = "-copy-0"
 
 
 def _in_group(pod: Pod, name: str) -> Pod:
-    """Return a pod of a group as one of a group of that name."""
     group = pod.spec.scheduling_group
     assert group is not None  # noqa: S101 - all pods of a template with a group name it
     return replace(pod, spec=replace(pod.spec, scheduling_group=replace(group, pod_group_name=name)))

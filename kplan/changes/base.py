@@ -116,7 +116,6 @@ class OfNodes(ChangeBase, frozen=True):
         return listing(self.nodes, most=MOST_NAMED)
 
     def kubectl(self, verb: str, flags: str = "") -> tuple[str, ...]:
-        """Return a command about all nodes."""
         return (" ".join(("kubectl", verb, *map(quote, self.nodes), *filter(None, [flags]))),)
 
 

@@ -128,7 +128,6 @@ LEAST: Mapping[Kind, int] = {
 
 
 def new_nodes(changes: Iterable[c.Change]) -> int:
-    """Return how many nodes changes add."""
     return sum(change.nodes for change in changes if isinstance(change, c.AddNodes))
 
 

@@ -252,7 +252,6 @@ class Base:
 
     @property
     def release(self) -> Release:
-        """The release of Kubernetes whose rules decide."""
         return self.config.release
 
     def context(self, question: QuestionPods | None = None) -> Context:

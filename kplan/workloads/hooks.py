@@ -57,7 +57,6 @@ def hook_of(content: Mapping[str, Any]) -> Hook | None:
 
 
 def not_run(name: str, hook: Hook, *, is_upgrade: bool) -> InputWarning:
-    """Return the note about a hook that is left out."""
     message = (
         f"is a Helm hook for {', '.join(hook.events)}, so {'upgrade' if is_upgrade else 'install'} does not create it"
     )

@@ -9,7 +9,7 @@ import copy
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import Any, Literal
 
 import msgspec
 from msgspec.structs import replace
@@ -72,7 +72,7 @@ class ReadOptions(msgspec.Struct, frozen=True, kw_only=True):
     skips_others: bool = False
 
 
-def load_manifests(sources: Sequence[Source], options: ReadOptions, stdin: IO[bytes] | None = None) -> Manifests:
+def load_manifests(sources: Sequence[Source], options: ReadOptions) -> Manifests:
     """Read manifests and expand their workloads into pods; `sources`: files, directories, ``-``, or objects.
 
     Raises ManifestError with everything that is wrong, each with file, document, line and JSON path, and UsageError for
@@ -80,7 +80,7 @@ def load_manifests(sources: Sequence[Source], options: ReadOptions, stdin: IO[by
     """
     if options.replicas is not None and not 0 <= options.replicas <= _MOST_STORED:
         raise UsageError(f"{options.replicas} replicas", hint=f"ask for 0 to {_MOST_STORED:,} replicas")
-    reading = Sources(stdin, skips_others=options.skips_others)
+    reading = Sources(skips_others=options.skips_others)
     reader = _Reader(namespace=options.namespace or DEFAULT_NAMESPACE, problems=reading.problems, options=options)
     items = reading.items(sources)
     objects: list[Item] = []

@@ -13,7 +13,7 @@ import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import msgspec
 
@@ -76,7 +76,6 @@ class _PlainObject(Document):
 class Sources(msgspec.Struct):
     """Reads manifests object by object, and collects problems and the files that are passed over."""
 
-    stdin: IO[bytes] | None = None
     problems: list[Problem] = []
     passed_over: list[PassedOver] = []
     skips_others: bool = False  #: a file that holds no manifests is passed over also where it is named
@@ -104,7 +103,7 @@ class Sources(msgspec.Struct):
                 hint = f"build it with -k {shlex.quote(str(Path(source).parent))}"
                 self.problems.append(Problem("a kustomization holds no objects", path=str(source), hint=hint))
             else:
-                for document in read_documents(source, self.problems, limits=MANIFESTS, stdin=self.stdin):
+                for document in read_documents(source, self.problems, limits=MANIFESTS):
                     yield from items_of(document, self.problems)
 
     def as_built(self, problem: Problem) -> Problem:

@@ -1,6 +1,5 @@
 """Manifests on their way into a cluster: validated, admitted, with all that comes with them."""
 
-import io
 from typing import Any
 
 import pytest
@@ -10,14 +9,15 @@ import kplan
 from kplan.api.scheduling import PodGroup
 from kplan.cluster.incoming import admit_manifests
 from kplan.workloads.manifests import ReadOptions, load_manifests
+from kplan.workloads.sources import Text
 from tests.objects import Object, head, node, planner_of, pod
 from tests.workloads.test_manifests import job, workload
 
 
 def plan(cluster: list[Object], *manifests: Object, **options: Any) -> tuple[kplan.Plan, kplan.Planner]:
     snapshot = kplan.load_snapshot(cluster)
-    stream = io.BytesIO(yaml.safe_dump_all(manifests).encode())
-    incoming = admit_manifests(load_manifests(["-"], ReadOptions(snapshot=snapshot, **options), stream), snapshot)
+    text = Text("standard input", yaml.safe_dump_all(manifests).encode())
+    incoming = admit_manifests(load_manifests([text], ReadOptions(snapshot=snapshot, **options)), snapshot)
     planner = kplan.Planner(snapshot, additions=incoming.objects, warnings=incoming.warnings)
     return planner.plan(incoming.pods), planner
 
@@ -158,8 +158,8 @@ def pod_group(name: str = "train", **spec: Any) -> dict[str, Any]:
 
 def applied_groups(*objects: dict[str, Any]) -> tuple[list[Any], list[str]]:
     snapshot = kplan.load_snapshot([node("a"), head("PriorityClass", name="high") | {"value": 100}])
-    stream = io.BytesIO(yaml.safe_dump_all([*objects, workload("Deployment", replicas=1)]).encode())
-    read = load_manifests(["-"], ReadOptions(snapshot=snapshot), stream)
+    text = Text("standard input", yaml.safe_dump_all([*objects, workload("Deployment", replicas=1)]).encode())
+    read = load_manifests([text], ReadOptions(snapshot=snapshot))
     incoming = admit_manifests(read, snapshot, keeps_groups=True)
     groups = [obj for obj in incoming.objects if isinstance(obj, PodGroup)]
     return [group.spec.priority for group in groups], [warning.message for warning in incoming.warnings]

@@ -1,7 +1,6 @@
 """Workloads become the pods that their controllers would create, each with a name of its own."""
 
 import contextlib
-import io
 from typing import Any
 
 import pytest
@@ -13,6 +12,7 @@ from kplan.api.kinds import KINDS
 from kplan.errors import KplanError, ManifestError
 from kplan.workloads import Manifests
 from kplan.workloads.manifests import ReadOptions, load_manifests
+from kplan.workloads.sources import Text
 from tests.objects import Object, deployment, head, node, planner_of, pod
 
 CONTAINERS = [{"name": "c", "image": "app", "resources": {"requests": {"cpu": "100m"}}}]
@@ -37,7 +37,7 @@ def job(**spec: Any) -> Object:
 def load(*objects: Object, cluster: list[Object] | None = None, **options: Any) -> Manifests:
     text = yaml.safe_dump_all(objects)
     snapshot = kplan.load_snapshot(cluster if cluster is not None else [node("a"), node("b")])
-    return load_manifests(["-"], ReadOptions(snapshot=snapshot, **options), io.BytesIO(text.encode()))
+    return load_manifests([Text("standard input", text.encode())], ReadOptions(snapshot=snapshot, **options))
 
 
 def names(manifests: Manifests) -> list[str]:

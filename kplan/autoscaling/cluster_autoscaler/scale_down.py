@@ -228,7 +228,6 @@ class Planner:
         return self._cropped([removable for removable in chosen if not removable.move.waiting], present)
 
     def _reason_to_wait(self, removable: Removable, sizes: dict[str, int], quotas: Quotas) -> str | None:
-        """Return why an unneeded node does not go yet."""
         node = removable.node
         group = self._group_of[node.metadata.name]
         if _is_disabled(node):

@@ -189,7 +189,6 @@ class NewClaim(Host):
     def _typed(
         self, entrant: Entrant, fit: Fit, daemons: Sequence[DaemonGroup], *, relaxes_min_values: bool
     ) -> Fit | Refusal:
-        """Tell of which types the node can be."""
         node, allocation = fit.requirements, fit.allocation
         columns = self.template.columns
         types = 0

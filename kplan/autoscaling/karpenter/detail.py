@@ -94,7 +94,6 @@ def _scaled(scaling: Scaling, prepared: Prepared) -> dict[str, Any]:
 
 
 def _disruption(conditions: Mapping[str, ClaimState], outcomes: Mapping[str, MethodResult]) -> dict[str, Any]:
-    """Return what each method does by itself, and which one acts."""
     return {
         "conditions": {
             name: ({CONSOLIDATABLE: "True"} if state.is_consolidatable else {})
@@ -136,7 +135,6 @@ _KWOK_LABELS = {"kwok-partition": "a", "kwok.x-k8s.io/node": "fake"}
 
 
 def _node_claim(node: Planned) -> dict[str, Any]:
-    """Return a NodeClaim with what its provider makes of it."""
     template, spec = node.template, node.template.pool.spec.template
     known = template.columns.vocabulary
     claim: dict[str, Any] = {

@@ -170,7 +170,6 @@ class InstanceType(KubeStruct, frozen=True, dict=True, gc=True):
 
     @cached_property
     def capacity(self) -> Amounts:
-        """What the machine has."""
         return nanos_of({PODS: "110", **self.resources})
 
     @property

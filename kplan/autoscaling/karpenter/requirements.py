@@ -210,7 +210,6 @@ class Vocabulary:
         return self.of(self.requirement(wanted.key, wanted.operator, wanted.values) for wanted in expressions)
 
     def join(self, one: Requirements, other: Requirements) -> Requirements:
-        """Return the set that meets both."""
         if one is other or other is self.nothing:
             return one
         key = (one.number, other.number)

@@ -219,7 +219,6 @@ class Family:
         return known
 
     def selecting(self, entrant: Entrant) -> list[TopologyGroup]:
-        """Return those that select a pod."""
         if not self.groups:
             return []
         key = (entrant.namespace, frozenset(entrant.labels.items()))
