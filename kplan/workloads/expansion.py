@@ -12,12 +12,7 @@ from msgspec.structs import replace
 from kplan.admission.defaults import default_job
 from kplan.api.core import Pod, PodTemplateSpec, ReplicationController
 from kplan.api.kinds import split_api_version, type_of
-from kplan.api.labels import (
-    COMPLETION_INDEX,
-    STATEFUL_INDEX,
-    STATEFUL_NAME,
-    TEMPLATE_HASH,
-)
+from kplan.api.labels import COMPLETION_INDEX, STATEFUL_INDEX, STATEFUL_NAME, TEMPLATE_HASH
 from kplan.api.meta import LabelSelector, OwnerReference, PlainMeta
 from kplan.api.names import in_letters, object_name
 from kplan.api.pod import PodTemplate

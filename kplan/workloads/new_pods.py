@@ -36,10 +36,7 @@ from kplan.api.meta import ObjectMeta, OwnerReference
 from kplan.api.pod import PodResourceClaimStatus
 from kplan.api.resource import ResourceClaim
 from kplan.api.storage import PersistentVolumeClaimVolumeSource, Volume
-from kplan.api.workloads import (
-    DaemonSet,
-    StatefulSet,
-)
+from kplan.api.workloads import DaemonSet, StatefulSet
 from kplan.snapshot.defaults import with_default_class
 from kplan.snapshot.model import Snapshot
 

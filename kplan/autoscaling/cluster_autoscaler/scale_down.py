@@ -16,13 +16,7 @@ from kplan.api.core import Node
 from kplan.api.labels import DELETION_CANDIDATE, TO_BE_DELETED
 from kplan.api.quantity import grouped
 from kplan.autoscaling.cluster_autoscaler.groups import NodeGroup, Quotas
-from kplan.autoscaling.cluster_autoscaler.nodes import (
-    Utilization,
-    is_being_deleted,
-    is_ready,
-    taint_time,
-    utilization,
-)
+from kplan.autoscaling.cluster_autoscaler.nodes import Utilization, is_being_deleted, is_ready, taint_time, utilization
 from kplan.autoscaling.cluster_autoscaler.options import Options
 from kplan.autoscaling.cluster_autoscaler.pods import Drainability, PodsToMove, RemainingBudgets, bound, without_tpus
 from kplan.autoscaling.cluster_autoscaler.scratch import Placer, Scratch

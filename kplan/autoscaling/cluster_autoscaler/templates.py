@@ -75,11 +75,7 @@ class TemplateMaker:
         self.remembered = dict(remembered or {})
 
     def templates(
-        self,
-        nodes: Sequence[Node],
-        placed: Iterable[tuple[Pod, str]],
-        groups: Sequence[NodeGroup],
-        now: int,
+        self, nodes: Sequence[Node], placed: Iterable[tuple[Pod, str]], groups: Sequence[NodeGroup], now: int
     ) -> dict[str, Template]:
         """Return the template of each group: by a good example, from memory, of the group itself, or by a poor example.
 

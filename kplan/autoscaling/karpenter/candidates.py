@@ -34,13 +34,7 @@ from kplan.autoscaling.karpenter.pods import (
     move_cost,
 )
 from kplan.autoscaling.karpenter.prepared import Prepared
-from kplan.autoscaling.karpenter.requirements import (
-    CAPACITY_TYPE,
-    DO_NOT_DISRUPT,
-    ON_DEMAND,
-    RESERVATION_IDS,
-    RESERVED,
-)
+from kplan.autoscaling.karpenter.requirements import CAPACITY_TYPE, DO_NOT_DISRUPT, ON_DEMAND, RESERVATION_IDS, RESERVED
 
 BLOCKED = "DisruptionBlocked"
 UNCONSOLIDATABLE = "Unconsolidatable"

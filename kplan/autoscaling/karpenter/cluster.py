@@ -28,13 +28,7 @@ from kplan.autoscaling.karpenter.amounts import NODES, Amounts, add, less, total
 from kplan.autoscaling.karpenter.instance_types import Columns, InstanceType
 from kplan.autoscaling.karpenter.options import Options
 from kplan.autoscaling.karpenter.pods import HostPort, PodFacts, Volumes, host_ports, is_of_daemon_set, is_terminal
-from kplan.autoscaling.karpenter.requirements import (
-    DO_NOT_DISRUPT,
-    INITIALIZED,
-    REGISTERED,
-    Requirements,
-    Vocabulary,
-)
+from kplan.autoscaling.karpenter.requirements import DO_NOT_DISRUPT, INITIALIZED, REGISTERED, Requirements, Vocabulary
 from kplan.rules.resources import NANO
 from kplan.snapshot.model import Snapshot
 
