@@ -215,7 +215,7 @@ class Base:
         """The snapshot's cluster before any plan; questions fork it and never change it."""
         origin = None if self.shares_with is None else self.shares_with.session.cluster
         cluster = cluster_of(self.objects, origin)
-        cluster.pods.become_origin()
+        cluster.pods.is_origin = True
         session = Session(
             cluster, Listers(self.objects), self.config, plugin_factory(self.plugins), self.options, self.extenders
         )

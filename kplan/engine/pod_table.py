@@ -120,7 +120,7 @@ class PodTable:
 
     def __init__(self) -> None:
         self.infos: list[PodInfo] = []  #: list of PodInfo, by row
-        self._is_origin = False  # it never changes, and its copies share what is built in it
+        self.is_origin = False  #: it never changes again, and copies share what is built here when one first needs it
         self._origin: PodTable | None = None  # the table of that kind from which this one was copied
         self._n_coded = 0  # how many pods have a label code
         self._label_codes: CodeArray = np.zeros(_FIRST_CAPACITY, np.int32)
@@ -149,7 +149,7 @@ class PodTable:
             setattr(copied, name, getattr(self, name).copy())
         copied._requests = dict(self._requests)
         self._has_own_starts = False
-        copied._origin, copied._n_coded = self if self._is_origin else self._origin, self._n_coded
+        copied._origin, copied._n_coded = self if self.is_origin else self._origin, self._n_coded
         copied._by_labels = self._by_labels
         copied._has_terminating = self._has_terminating
         copied._share_codes(self)
@@ -180,10 +180,6 @@ class PodTable:
         uncoded[known._without_term_code] = True
         picked._without_term_code = np.flatnonzero(uncoded[places]).tolist()
         return picked
-
-    def become_origin(self) -> None:
-        """Promise that nothing changes from now on: copies share what is built here when the first of them needs it."""
-        self._is_origin = True
 
     def label_values(self, key: str) -> list[str]:
         self.label_codes()  # makes the sets known

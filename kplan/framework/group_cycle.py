@@ -189,7 +189,9 @@ def end_of(group: GroupResult, member: Member | None) -> MemberEnd:
     result = member.result
     rejectors = frozenset() if result.filter is None else result.filter.rejectors
     nominated = member.row if member.preempts else None
-    drops = nominated is None and clears_nomination(result)
+    # It loses its nomination where preemption was tried for it, and found no node.
+    findings = None if result.post_filter is None else result.post_filter.findings
+    drops = nominated is None and getattr(findings, "eligible", True)
     return MemberEnd(result.outcome, result.message, rejectors, nominated, drops)
 
 
@@ -302,12 +304,6 @@ def reserve_again(member: Member) -> Status:
     assert cycle is not None  # noqa: S101 - likewise
     assert member.row is not None  # noqa: S101 - likewise
     return framework.run_reserve(cycle, member.row)
-
-
-def clears_nomination(result: CycleResult) -> bool:
-    """Whether a pod that is not placed loses its nomination: preemption was tried for it, and found no node."""
-    findings = None if result.post_filter is None else result.post_filter.findings
-    return getattr(findings, "eligible", True)
 
 
 def error_of_several_schedulers(names: Sequence[str]) -> str:

@@ -14,7 +14,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from kplan.api.quantity import MAX_INT64
-from kplan.config.args import NodeResourcesFitArgs, ScoringStrategy
+from kplan.config.args import NodeResourcesFitArgs
 from kplan.engine.arrays import (
     MAX_EXACT_DIVIDEND,
     MAX_NODE_SCORE,
@@ -90,7 +90,13 @@ class NodeResourcesFit:
         if self._scoring.device_resources:
             # Allocating devices of a class in a plan may change what is left on any node.
             self.scope = Scope.CLUSTER
-        self._combine = _score_function(strategy)
+        self._combine: Callable[[Int64Array, Capacities], Int64Array] = least_allocated_score
+        if strategy.type == "MostAllocated":
+            self._combine = most_allocated_score
+        elif strategy.type == "RequestedToCapacityRatio":
+            param = strategy.requested_to_capacity_ratio
+            table = utilization_table(param.shape if param is not None else ())
+            self._combine = partial(requested_to_capacity_ratio_score, table)
         self._unused: Recent[AllocatedFloats] = Recent(MAX_SETS)
 
     def queueing_hint(self, pod: PodInfo, event: Event) -> bool:
@@ -212,15 +218,6 @@ def requested_to_capacity_ratio_score(
     weight_sum = weights.sum(axis=0)
     total = (scores * weights).sum(axis=0)
     return round_half_away(total / np.where(weight_sum == 0, 1, weight_sum))
-
-
-def _score_function(strategy: ScoringStrategy) -> Callable[[Int64Array, Capacities], Int64Array]:
-    if strategy.type == "MostAllocated":
-        return most_allocated_score
-    if strategy.type == "RequestedToCapacityRatio":
-        param = strategy.requested_to_capacity_ratio
-        return partial(requested_to_capacity_ratio_score, utilization_table(param.shape if param is not None else ()))
-    return least_allocated_score
 
 
 # `_to_percent` and `_average` overwrite their arguments: new arrays of this size cost more than the arithmetic.

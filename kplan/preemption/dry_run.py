@@ -286,7 +286,12 @@ def dry_run(
     """Look for victims on every node whose rejection removing pods may resolve."""
     cluster = framework.cluster
     rows = outcome.rows_with_code(Code.UNSCHEDULABLE)
-    positions, pods = lower_priority_pods(cluster, rows, cycle.pod.priority)
+    # The pods of lower priority as each node lists them, at the ascending place of their node in `rows`.
+    counts = cluster.pod_count[rows]
+    on_nodes = chain.from_iterable(cluster.pods_on[row] for row in rows.tolist())
+    pods: RowArray = np.fromiter(on_nodes, np.intp, int(counts.sum()))
+    is_lower = cluster.pods.priorities[pods] < cycle.pod.priority
+    positions, pods = np.repeat(np.arange(len(rows)), counts)[is_lower], pods[is_lower]
     has_victims = np.bincount(positions, minlength=len(rows)) > 0
     absent = NodeStatus(_NOT_HELPFUL.code, "", (_NOT_HELPFUL,))
     rejections = FilterOutcome(len(cluster), np.zeros(len(cluster), np.bool_), rows=rows, absent=absent)
@@ -317,19 +322,6 @@ def dry_run(
         text = f'expected at least one victim pod on node "{cluster.nodes.names[row]}"'
         rejections.overrides[row] = NodeStatus(Code.ERROR, "", (Reason(text, Code.ERROR),))
     return DryRun(rejections, reprieve)
-
-
-def lower_priority_pods(cluster: Cluster, rows: RowArray, priority: int) -> tuple[RowArray, RowArray]:
-    """Return the pods on some nodes that have a lower priority, as each node lists them.
-
-    The first array has the ascending places of their nodes in `rows`.
-    """
-    counts = cluster.pod_count[rows]
-    on_nodes = chain.from_iterable(cluster.pods_on[row] for row in rows.tolist())
-    pods: RowArray = np.fromiter(on_nodes, np.intp, int(counts.sum()))
-    positions = np.repeat(np.arange(len(rows)), counts)
-    is_lower = cluster.pods.priorities[pods] < priority
-    return positions[is_lower], pods[is_lower]
 
 
 def order_of_importance(cluster: Cluster, positions: RowArray, pods: RowArray) -> RowArray:

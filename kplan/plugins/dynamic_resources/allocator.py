@@ -40,7 +40,7 @@ from kplan.plugins.dynamic_resources.inventory import (
     NodePools,
     Pool,
     Selection,
-    prevents_allocation,
+    untolerated_taints,
 )
 from kplan.plugins.dynamic_resources.requests import ClaimSpec, Constraint, RequestSpec, expressions
 from kplan.rules.resources import NANO, nano
@@ -162,7 +162,7 @@ class Picks:
         )
         if device.device.consumes_counters and not is_shared_already and not self._draw(pool, device):
             return False
-        if device.device.taints and prevents_allocation(device, spec.tolerations):
+        if device.device.taints and untolerated_taints(device, spec.tolerations):
             return False
         if not self._join_constraints(claim, spec, device, must=must):
             return False

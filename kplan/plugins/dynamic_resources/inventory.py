@@ -125,7 +125,20 @@ class DeviceInfo:
         return self.device.attributes if field == "device.attributes" else self.capacity
 
     def _cel(self, value: dra.DeviceAttribute | dra.DeviceCapacity) -> object:
-        return parse(value.value) if isinstance(value, dra.DeviceCapacity) else _cel_value(value, self.slice)
+        if isinstance(value, dra.DeviceCapacity):
+            return parse(value.value)
+        if self.slice.lists:
+            for plain in (value.int_values, value.bool_values, value.string_values):
+                if plain is not None:
+                    return list(plain)
+            if value.version_values is not None:
+                return [Semver.parse(version) for version in value.version_values]
+        for single in (value.int_value, value.bool_value, value.string_value):
+            if single is not None:
+                return single
+        if value.version_value is not None:
+            return Semver.parse(value.version_value)
+        raise CelError("unsupported attribute value")
 
     def cel_value(self, field: str, domain: str, key: str) -> object:
         """Return an attribute or a capacity for selectors, `ABSENT` when there is none."""
@@ -189,21 +202,6 @@ class Inventory:
     @cached_property
     def has_node_resources(self) -> bool:
         return any(device.device.node_allocatable_resource_mappings for device in self.devices)
-
-
-def _cel_value(attribute: dra.DeviceAttribute, slice_: SliceInfo) -> object:
-    if slice_.lists:
-        for plain in (attribute.int_values, attribute.bool_values, attribute.string_values):
-            if plain is not None:
-                return list(plain)
-        if attribute.version_values is not None:
-            return [Semver.parse(version) for version in attribute.version_values]
-    for value in (attribute.int_value, attribute.bool_value, attribute.string_value):
-        if value is not None:
-            return value
-    if attribute.version_value is not None:
-        return Semver.parse(attribute.version_value)
-    raise CelError("unsupported attribute value")
 
 
 class Pool(msgspec.Struct, frozen=True):
@@ -328,11 +326,6 @@ def _tainted(device: dra.Device, spec: dra.ResourceSliceSpec, rules: Iterable[dr
         if all(one is None or one == name for one, name in zip(wanted, names, strict=False)):
             taints.append(rule.spec.taint)
     return replace(device, taints=(*device.taints, *taints)) if taints else device
-
-
-def prevents_allocation(device: DeviceInfo, tolerations: tuple[dra.DeviceToleration, ...]) -> bool:
-    """Whether a device has a NoSchedule or NoExecute taint that is not tolerated."""
-    return bool(untolerated_taints(device, tolerations))
 
 
 def untolerated_taints(device: DeviceInfo, tolerations: tuple[dra.DeviceToleration, ...]) -> Sequence[dra.DeviceTaint]:
