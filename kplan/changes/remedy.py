@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from shlex import quote
-from typing import Generic, Literal, TypeVar, assert_never
+from typing import TYPE_CHECKING, Generic, Literal, Self, TypeVar, assert_never
 
 from msgspec import UNSET, UnsetType
 from msgspec import field as named
+from msgspec.structs import replace
 
 from kplan.api import labels as well_known
 from kplan.api.quantity import count, listing, readable
@@ -15,6 +16,10 @@ from kplan.changes.base import addition_words, of_somebody_else
 from kplan.facts import Count, Document, Positive
 from kplan.health.nodes import UnusableResource
 from kplan.health.words import in_parentheses
+
+if TYPE_CHECKING:
+    from kplan.api.names import WorkloadRef
+    from kplan.workloads.autoscalers import Bounds
 
 RESOURCE, TOLERATION, TOPOLOGY_KEY = "resource", "toleration", "topologyKey"
 """What a `NameChange` may be about, besides kinds of objects."""
@@ -288,6 +293,28 @@ class ReplicasChange(Document, frozen=True, kw_only=True):
     workload: str
     old: Positive = named(name="from")
     to: Positive
+    #: autoscaler, min_replicas, max_replicas: the HorizontalPodAutoscaler that would set the number back, and the
+    #: bounds that it gets so that it does not; absent without one, and where a bound stays
+    autoscaler: str | UnsetType = UNSET
+    min_replicas: Count | UnsetType = UNSET
+    max_replicas: Count | UnsetType = UNSET
+
+    @classmethod
+    def between(cls, workload: WorkloadRef, old: int, to: int, bounds: Bounds | None) -> Self:
+        """Return a change of a workload with these bounds of its autoscaler, if it has one."""
+        change = cls(workload=workload.title, old=old, to=to)
+        return change if bounds is None else replace(change, autoscaler=bounds.name, **bounds.to_keep(old, to))
+
+    @property
+    def bounds_words(self) -> str:
+        return bounds_words(self.autoscaler or "", self.min_replicas, self.max_replicas)
+
+
+def bounds_words(autoscaler: str, lowest: int | UnsetType, highest: int | UnsetType) -> str:
+    """Return which bounds an autoscaler gets so that it keeps a number of replicas, in parentheses; empty for none."""
+    bounds = {"minReplicas": lowest, "maxReplicas": highest}
+    texts = [f"{field} {bound}" for field, bound in bounds.items() if bound is not UNSET]
+    return f" ({' and '.join(texts)} in autoscaler {autoscaler})" if texts else ""
 
 
 class LowerReplicas(RemedyOf[ReplicasChange], frozen=True, kw_only=True, tag="lower-replicas"):
@@ -580,9 +607,9 @@ def remedy_words(remedy: Remedy) -> str:  # noqa: C901, PLR0911, PLR0912 - one c
             where = f" in PodGroup {c.group} and its pods" if c.group else ""
             return f"use priority class {c.priority_class} ({c.to}){where}, which would evict {evicts}"
         case LowerReplicas(change=c):
-            return f"run {count(c.to, 'replica')} of {c.workload} instead of {c.old}: as many as fit"
+            return f"run {count(c.to, 'replica')} of {c.workload} instead of {c.old}{c.bounds_words}: as many as fit"
         case MoreReplicas(change=c):
-            return f"first run {count(c.to, 'replica')} of {c.workload} instead of {c.old}"
+            return f"first run {count(c.to, 'replica')} of {c.workload} instead of {c.old}{c.bounds_words}"
         case ChangeBudget(change=c):
             return f"set {c.to} in budget {c.budget}" + (f" instead of {c.old}" if c.old else "")
         case AllowUnavailable(change=c):

@@ -398,6 +398,9 @@ class Scale(ChangeBase, frozen=True, tag="scale"):
     stops: Count = 0  #: how many running ones that stops
     drops: tuple[str, ...] | UnsetType = UNSET  #: pods that wait and are not wanted any more, as NAMESPACE/NAME
     of_others: str = ""  #: the workload, as NAMESPACE/NAME, if it is of another namespace than the pods that are to run
+    #: min_replicas, max_replicas: the bounds that the autoscaler gets instead; absent where they stay
+    min_replicas: Count | UnsetType = UNSET
+    max_replicas: Count | UnsetType = UNSET
 
     @classmethod
     def parse(cls, text: str) -> Scale:
@@ -412,7 +415,7 @@ class Scale(ChangeBase, frozen=True, tag="scale"):
     @property
     def words(self) -> str:
         instead = "" if self.old is UNSET else f" instead of {self.old}"
-        by = f" (autoscaler {self.autoscaler})" if self.autoscaler else ""
+        by = r.bounds_words(self.autoscaler, self.min_replicas, self.max_replicas)
         whose = of_somebody_else(self.of_others)
         return f"run {count(self.replicas, 'replica')} of {self.workload}{instead}{by}{whose}"
 
@@ -420,8 +423,8 @@ class Scale(ChangeBase, frozen=True, tag="scale"):
     def steps(self) -> tuple[str, ...]:
         if not self.autoscaler:
             return (f"kubectl scale {target_of(self.workload)} --replicas={self.replicas}",)
-        bounds = {"maxReplicas": self.replicas}
-        bounds |= {"minReplicas": self.replicas} if self.lowest > self.replicas else {}
+        bounds = {"maxReplicas": self.max_replicas, "minReplicas": self.min_replicas}
+        bounds = {field: bound for field, bound in bounds.items() if bound is not UNSET}
         name = f"{quote(self.autoscaler)} -n {quote(WorkloadRef.parse(self.workload).namespace)}"
         return (f"kubectl patch hpa {name} --type merge -p {as_json({'spec': bounds})}",)
 

@@ -21,6 +21,7 @@ from kplan.course.simulation.disruption import ALWAYS_ALLOW, loosened
 from kplan.course.watching import unmoved
 from kplan.documents.change import Change, Obstacle, WorkloadState
 from kplan.errors import KplanError
+from kplan.workloads.autoscalers import bounds_in
 
 MOST_BUDGETS = 3  #: remedies are tried for the pods of so many budgets, the first ones: each is a drain of its own
 
@@ -98,12 +99,18 @@ def _more_replicas(base: Base, obstacle: Obstacle, missing: int) -> Iterator[tup
         return
     from kplan.course.what_if import changed  # few obstacles need it
 
-    old = owner.desired
+    old, bounds = owner.desired, bounds_in(base.objects, ref)
+    change = r.ReplicasChange.between(ref, old, old + missing, bounds)
+    scalers = [
+        replace(scaler, spec=replace(scaler.spec, **bounds.to_keep(old, change.to)))
+        for scaler in base.objects.horizontal_pod_autoscalers
+        if bounds is not None and scaler.metadata.key == f"{ref.namespace}/{bounds.name}"
+    ]
     try:
-        other = changed(base, [Scale(ref.key, old + missing), Settle()])
+        free = base.with_snapshot(with_objects(base.objects, scalers)) if scalers else base
+        other = changed(free, [Scale(ref.key, change.to), Settle()])
     except KplanError:  # a workload that the snapshot holds only by its pods
         return
-    change = r.ReplicasChange(workload=ref.title, old=old, to=old + missing)
     yield r.MoreReplicas(change=change, then=None), other
 
 

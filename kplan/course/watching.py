@@ -15,11 +15,10 @@ from kplan.course.growth import Growth
 from kplan.course.provisioning import Growing
 from kplan.course.simulation.any_node import AnyNode, AnyNodeTaker, Uncertain
 from kplan.course.simulation.loop import Simulation, start
-from kplan.course.simulation.owners import bounds_of
 from kplan.health.workloads import namespaces_with_quotas, refused_before
 from kplan.rules.pod_info import PodInfo
 from kplan.snapshot.model import Snapshot
-from kplan.workloads.autoscalers import Autoscalers
+from kplan.workloads.autoscalers import Autoscalers, bounds_of
 
 
 def watched(simulation: Simulation, base: Base, snapshot: Snapshot | None = None) -> Simulation:

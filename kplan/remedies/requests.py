@@ -12,6 +12,7 @@ from kplan.admission import limits
 from kplan.admission.limits import Rejection
 from kplan.api.core import REQUESTS, Pod, container_totals
 from kplan.api.kinds import SCALED
+from kplan.api.names import WorkloadRef
 from kplan.changes import remedy as r
 from kplan.engine.details import Detail, InsufficientResource, TakenHostPort
 from kplan.framework.session import Session
@@ -20,7 +21,7 @@ from kplan.remedies.replicas import Replicas, workload_of
 from kplan.remedies.trials import FIT, HOST_PORTS, Case, NearMisses, Offer, Offers
 from kplan.remedies.variants import Requester
 from kplan.rules.resources import CPU, MEMORY, PODS, nano, quantity_text, rounded
-from kplan.workloads.autoscalers import recommended_requests
+from kplan.workloads.autoscalers import bounds_in, recommended_requests
 
 _MEBI = 1 << 20
 _MILLI = 10
@@ -192,8 +193,10 @@ def without_host_ports(case: Case, misses: NearMisses) -> Offers:
         yield from case.changed(remedy, variants.without_host_ports(case.pod, conflicts))
 
 
-def fewer(replicas: Replicas) -> Offers:
+def fewer(case: Case, replicas: Replicas) -> Offers:
     """Scale the workload down to the replicas that have a node."""
     if replicas.kind in SCALED and replicas.placed and replicas.pending and replicas.are_all:
-        change = r.ReplicasChange(workload=replicas.workload, old=replicas.total, to=len(replicas.placed))
+        workload = WorkloadRef.parse(replicas.workload.replace(" ", "/", 1))
+        bounds = bounds_in(case.live.listers.snapshot, workload)
+        change = r.ReplicasChange.between(workload, replicas.total, len(replicas.placed), bounds)
         yield Offer(r.LowerReplicas(change=change, then=None))

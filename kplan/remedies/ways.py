@@ -137,7 +137,7 @@ def _ways(case: Case, misses: NearMisses, replicas: Replicas) -> Offers:
     yield from room.move(case)
     if case.result is not None and case.result.filter is not None and case.result.filter.rows is None:
         yield from nodes.add(case)
-    yield from requests.fewer(replicas)
+    yield from requests.fewer(case, replicas)
     yield from room.priority(case)
 
 

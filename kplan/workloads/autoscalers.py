@@ -7,11 +7,13 @@ Upstream: pkg/controller/podautoscaler/horizontal.go (reconcileAutoscaler).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import msgspec
+
 from kplan.api.kinds import kind_of, split_api_version
-from kplan.api.names import object_name
+from kplan.api.names import WorkloadRef, object_name
 from kplan.api.quantity import grouped
 from kplan.api.workloads import ContainerResourcePolicy, HorizontalPodAutoscaler, VerticalPodAutoscaler
 from kplan.facts import InputWarning
@@ -51,6 +53,30 @@ def recommended_requests(scalers: Iterable[VerticalPodAutoscaler]) -> Iterator[R
             yield Recommended(scaler.metadata.key, workload, requests)
 
 
+class Bounds(msgspec.Struct, frozen=True):
+    """The bounds within which a HorizontalPodAutoscaler keeps the number of replicas, whatever its metrics.
+
+    Upstream: pkg/controller/podautoscaler/horizontal.go reconcileAutoscaler. It looks every 15 seconds, so here when
+    nothing else moves any more.
+    """
+
+    name: str
+    lowest: int
+    highest: int
+
+    def bound(self, replicas: int) -> int:
+        """Return the number of replicas that the autoscaler sets at once; 0 replicas turn it off."""
+        if replicas == 0 and self.lowest > 0:
+            return 0
+        return self.highest if replicas > self.highest else max(replicas, self.lowest)
+
+    def to_keep(self, old: int, to: int) -> dict[str, int]:
+        """Return the bounds that change with a number of replicas, so that the autoscaler does not set it back."""
+        if to < old:
+            return {"max_replicas": to} | ({"min_replicas": to} if to < self.lowest else {})
+        return {"min_replicas": to} | ({"max_replicas": to} if to > self.highest else {})
+
+
 class Autoscalers:
     """Autoscalers by the workload that they scale; of several with the same name the last one counts."""
 
@@ -66,6 +92,20 @@ class Autoscalers:
         """Return the autoscalers of a workload, by name; if there are several, Kubernetes lets none of them act."""
         scalers = self._by_target.get((split_api_version(api_version)[0], kind, namespace, name), ())
         return tuple(sorted(scalers, key=lambda scaler: scaler.metadata.name))
+
+
+def bounds_of(scalers: Sequence[HorizontalPodAutoscaler]) -> Bounds | None:
+    """Return the bounds of a workload's only autoscaler; None where it has none, or several, of which none acts."""
+    if len(scalers) != 1:
+        return None
+    spec = scalers[0].spec
+    return Bounds(scalers[0].metadata.name, 1 if spec.min_replicas is None else spec.min_replicas, spec.max_replicas)
+
+
+def bounds_in(snapshot: Snapshot, workload: WorkloadRef) -> Bounds | None:
+    """Return the bounds within which an autoscaler of a snapshot keeps a workload, as `bounds_of` has them."""
+    version = "v1" if workload.kind == "ReplicationController" else "apps/v1"
+    return bounds_of(Autoscalers(snapshot.horizontal_pod_autoscalers).of(version, *workload.parts))
 
 
 def live_replicas(snapshot: Snapshot, kind: str, namespace: str, name: str) -> int | None:

@@ -29,12 +29,12 @@ from kplan.course.simulation.owners import (
     ReplicaSetState,
     StatefulSetState,
     Workload,
-    bounds_of,
 )
 from kplan.course.simulation.syncs import offer
 from kplan.course.simulation.updates import Update
 from kplan.documents.change import Change, StepEvent
 from kplan.reading.arguments import Rollout
+from kplan.workloads.autoscalers import bounds_of
 
 _POD = "V1Pod"
 AGAIN = b" again"  #: ends the identity of a template that is rolled out although it has not changed

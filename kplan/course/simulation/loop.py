@@ -28,7 +28,6 @@ from kplan.course.simulation.life_cycle import LifeCycle
 from kplan.course.simulation.motion import Motion
 from kplan.course.simulation.node_lifecycle import NodeLifecycle, is_well
 from kplan.course.simulation.objects import Workloads, observe
-from kplan.course.simulation.owners import Bounds
 from kplan.course.simulation.pod_creation import PodMaker
 from kplan.course.simulation.scheduler import GroupTurns, Scheduler, is_decided_by_shape
 from kplan.course.simulation.syncs import EVER, MAX_STEPS, Controllers
@@ -39,6 +38,7 @@ from kplan.health.nodes import present, renewals, silent_nodes
 from kplan.health.pods import fails_by_itself
 from kplan.rules.pod_info import PodInfo, scheduled_condition, scheduler_message
 from kplan.snapshot.model import Snapshot
+from kplan.workloads.autoscalers import Bounds
 
 
 class Provisioner(Protocol):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from random import Random
 from typing import ClassVar, Self
 
@@ -16,12 +16,13 @@ from kplan.api.labels import Selector, valid_selector
 from kplan.api.meta import LabelSelector
 from kplan.api.names import WorkloadRef
 from kplan.api.pod import ENDED
-from kplan.api.workloads import ON_DELETE, Deployment, HorizontalPodAutoscaler, StatefulSet
+from kplan.api.workloads import ON_DELETE, Deployment, StatefulSet
 from kplan.course.simulation.controllers import deployment, replica_set, stateful_set
 from kplan.course.simulation.controllers.daemon_set import DaemonLedger, Eligibility, WantedDaemonSet
 from kplan.course.simulation.controllers.deployment import ObservedReplicaSet, Scale, WantedDeployment
 from kplan.course.simulation.controllers.observed import Action, Create, IsOn, ObservedPod
 from kplan.course.simulation.controllers.stateful_set import WantedStatefulSet
+from kplan.workloads.autoscalers import Bounds
 from kplan.workloads.expansion import MAX_REPLICAS
 
 MOST_WAITING = 1000
@@ -32,33 +33,6 @@ def compiled(selector: LabelSelector | None) -> Selector | None:
     """Return a selector in the form that matches labels; None where it is invalid or selects nothing."""
     matcher = valid_selector(selector)
     return None if matcher.is_nothing else matcher
-
-
-class Bounds(msgspec.Struct, frozen=True):
-    """The bounds within which a HorizontalPodAutoscaler keeps the number of replicas, whatever its metrics.
-
-    Upstream: pkg/controller/podautoscaler/horizontal.go reconcileAutoscaler. It looks every 15 seconds, so here when
-    nothing else moves any more.
-    """
-
-    name: str
-    lowest: int
-    highest: int
-
-    def bound(self, replicas: int) -> int:
-        """Return the number of replicas that the autoscaler sets at once; 0 replicas turn it off."""
-        if replicas == 0 and self.lowest > 0:
-            return 0
-        return self.highest if replicas > self.highest else max(replicas, self.lowest)
-
-
-def bounds_of(scalers: Iterable[HorizontalPodAutoscaler]) -> Bounds | None:
-    """Return the bounds of a workload's only autoscaler; None where it has none, or several, of which none acts."""
-    only = list(scalers)
-    if len(only) != 1:
-        return None
-    spec = only[0].spec
-    return Bounds(only[0].metadata.name, 1 if spec.min_replicas is None else spec.min_replicas, spec.max_replicas)
 
 
 class Owner(msgspec.Struct):

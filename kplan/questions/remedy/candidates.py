@@ -27,7 +27,7 @@ from kplan.course.simulation.controllers.observed import ObservedPod
 from kplan.course.simulation.disruption import VIOLATED, loosened
 from kplan.course.simulation.jobs import JobState
 from kplan.course.simulation.loop import Simulation
-from kplan.course.simulation.owners import DeploymentState, bounds_of
+from kplan.course.simulation.owners import DeploymentState
 from kplan.diagnosis.gather import gather
 from kplan.diagnosis.intended import states_condition
 from kplan.engine.matching import is_hard
@@ -41,7 +41,7 @@ from kplan.remedies.trials import Offer, as_one_like
 from kplan.remedies.variants import tolerating
 from kplan.remedies.ways import offers_for_group, offers_for_pod
 from kplan.snapshot.model import Snapshot
-from kplan.workloads.autoscalers import Autoscalers
+from kplan.workloads.autoscalers import bounds_in
 from kplan.workloads.merging import patch_of
 
 MOST_SINGLE_MOVES = 40
@@ -388,10 +388,10 @@ def fewer(simulation: Simulation, objects: Snapshot, workload: str, number: int,
     old = owner.wanted.replicas if isinstance(owner, DeploymentState) else owner.scale
     if old <= number:
         return None
-    version = "v1" if ref.kind == "ReplicationController" else "apps/v1"
-    scalers = Autoscalers(objects.horizontal_pod_autoscalers).of(version, ref.kind, ref.namespace, ref.name)
-    scale, bounds = Scale(workload, old - number, old, stops=stops), bounds_of(scalers)
-    return scale if bounds is None else replace(scale, autoscaler=bounds.name, lowest=bounds.lowest)
+    scale, bounds = Scale(workload, old - number, old, stops=stops), bounds_in(objects, ref)
+    if bounds is None:
+        return scale
+    return replace(scale, autoscaler=bounds.name, lowest=bounds.lowest, **bounds.to_keep(old, scale.replicas))
 
 
 def object_of(snapshot: Snapshot, workload: str) -> Any:

@@ -26,7 +26,7 @@ from kplan.course.provisioning import Growing, growth_of
 from kplan.course.simulation.applying import Applying
 from kplan.course.simulation.controllers.observed import ObservedPod
 from kplan.course.simulation.loop import Simulation
-from kplan.course.simulation.owners import Bounds, DaemonSetState, StatefulSetState
+from kplan.course.simulation.owners import DaemonSetState, StatefulSetState
 from kplan.course.simulation.updates import Update, update_of
 from kplan.course.watching import begin, carry_on_known, watched
 from kplan.course.what_if import changed
@@ -34,6 +34,7 @@ from kplan.documents.change import StepEvent
 from kplan.engine.mappings import Recent
 from kplan.remedies import room
 from kplan.snapshot.model import Snapshot
+from kplan.workloads.autoscalers import Bounds
 
 Waiting = Mapping[str, frozenset[str]]
 """KIND/NAMESPACE/NAME of a workload -> NAMESPACE/NAME of its pods that wait for a node."""

@@ -17,6 +17,7 @@ import msgspec
 from msgspec import UNSET
 from msgspec.structs import replace
 
+from kplan.api.names import WorkloadRef
 from kplan.api.workloads import PodDisruptionBudget
 from kplan.changes import remedy as r
 from kplan.changes import values as c
@@ -42,6 +43,7 @@ from kplan.documents.change import Obstacle
 from kplan.documents.drains import Preempted, RunbookReport, RunbookStep, StuckNode, TooFew
 from kplan.questions.runbook import Runbook
 from kplan.remedies.node_shapes import node_shapes
+from kplan.workloads.autoscalers import bounds_in
 
 MOST_TRIED = 300  #: at most this many drains are simulated; nodes that are left then are stuck
 
@@ -253,15 +255,32 @@ class _Runbook:
         budget = _budget(base, name)
         for remedy, other in ways(base, [one for one in obstacles if one.budgets == first.budgets]):
             if isinstance(remedy, r.MoreReplicas):
-                workload, numbers = remedy.change.workload.replace(" ", "/", 1), remedy.change
-                change: c.Change = c.Scale(workload, numbers.to, numbers.old)
-                back: c.Change = c.Scale(workload, numbers.old, numbers.to)
+                change: c.Change
+                back: c.Change
+                change, back = _scaled(base, remedy.change)
             elif budget is not None and isinstance(remedy, r.ChangeBudget) and (after := _budget(other, name)):
                 change = LoosenBudget.between(name, budget.spec, after.spec)
                 back = LoosenBudget.between(name, after.spec, budget.spec)
             else:
                 continue
             yield _step("prepare", change, remedy=remedy, needed=needed), _step("undo", back, remedy=remedy), other
+
+
+def _scaled(base: Base, change: r.ReplicasChange) -> tuple[c.Scale, c.Scale]:
+    """Return a change of a number of replicas, with the bounds of their autoscaler, and the one that undoes it."""
+    workload = WorkloadRef.parse(change.workload.replace(" ", "/", 1))
+    more = c.Scale(
+        workload.key,
+        change.to,
+        change.old,
+        autoscaler=change.autoscaler or "",
+        min_replicas=change.min_replicas,
+        max_replicas=change.max_replicas,
+    )
+    back, bounds = replace(more, replicas=change.old, old=change.to), bounds_in(base.objects, workload)
+    if bounds is not None:
+        back = replace(back, min_replicas=bounds.lowest, max_replicas=bounds.highest)
+    return more, back
 
 
 def _step(action: Any, change: c.Change, node: str = "", **more: Any) -> RunbookStep:

@@ -4,6 +4,7 @@ import shlex
 from typing import Any
 
 import msgspec
+import pytest
 
 from kplan.changes import values as c
 from kplan.course.clock import Clock
@@ -14,7 +15,7 @@ from kplan.planner.planner import Planner
 from kplan.questions.runbook import Runbook
 from kplan.report.options import ReportOptions
 from kplan.report.registry import render
-from tests.objects import HOSTNAME, adding, budget, head, planner_of
+from tests.objects import HOSTNAME, Object, adding, budget, head, planner_of, scaler
 from tests.questions.remedy.test_report import deployment, node
 from tests.schemas import assert_keeps_to_its_schema
 
@@ -37,6 +38,11 @@ def carry_out(planner: Planner, report: RunbookReport) -> None:
             case ["kubectl", "scale", kind, name, "-n", namespace, replicas]:
                 number = replicas.removeprefix("--replicas=")
                 planner = changed(planner, [c.Scale(f"{kind}/{namespace}/{name}", int(number)), c.Settle()])
+            case ["kubectl", "patch", "hpa", name, "-n", namespace, "--type", "merge", "-p", patch]:
+                bounds = msgspec.json.decode(patch)["spec"]
+                scaled = c.Scale(f"deployment/{namespace}/{name}", bounds["minReplicas"])
+                autoscaler = scaler(name, bounds["minReplicas"], bounds["maxReplicas"])
+                planner = changed(planner, [c.Apply((autoscaler,)), scaled, c.Settle()])
             case ["kubectl", "patch", "pdb", name, "-n", namespace, "--type", "merge", "-p", patch]:
                 spec = {key: to for key, to in msgspec.json.decode(patch)["spec"].items() if to is not None}
                 planner = changed(planner, [c.Apply((budget(name, **spec),))])
@@ -83,11 +89,21 @@ def test_rolling_each_node_takes_pods_again_when_it_is_empty() -> None:
     assert actions(report) == [("drain", "b"), ("uncordon", "b"), ("drain", "a"), ("uncordon", "a")]
 
 
-def test_a_workload_is_scaled_before_where_its_budget_blocks_and_back_at_the_end() -> None:
-    report = runbook(node("a"), node("b"), deployment("web", "1", ("a",)), budget("web", minAvailable=1), nodes=("a",))
+@pytest.mark.parametrize(
+    ("scalers", "numbers"),
+    [
+        ([], ["=2", "=1"]),
+        ([scaler("web", 1, 1)], ['"maxReplicas":2,"minReplicas":2', '"maxReplicas":1,"minReplicas":1']),
+    ],
+)
+def test_a_workload_is_scaled_before_where_its_budget_blocks_and_back_at_the_end(
+    scalers: list[Object], numbers: list[str]
+) -> None:
+    cluster = node("a"), node("b"), deployment("web", "1", ("a",)), budget("web", minAvailable=1), *scalers
+    report = runbook(*cluster, nodes=("a",))
     assert actions(report) == [("cordon", ""), ("prepare", ""), ("drain", "a"), ("undo", "")]
-    replicas = [step.commands[0].rpartition("=")[2] for step in report.steps if step.action in ("prepare", "undo")]
-    assert replicas == ["2", "1"]
+    commands = [step.commands[0] for step in report.steps if step.action in ("prepare", "undo")]
+    assert all(number in command for number, command in zip(numbers, commands, strict=True))
 
 
 def test_the_budget_is_changed_where_there_is_no_room_for_more_replicas() -> None:
