@@ -60,6 +60,7 @@ _N_SOURCES = len(Volume.__struct_fields__) - 1
 _CALL = r'failed to call webhook: \w+ "[^"]*": '
 _REFUSAL = (
     r"""failed calling webhook "|admission webhook "[^"]+" denied the request|ValidatingAdmissionPolicy '[^']+' with """
+    r"""|(?<= is forbidden: )(?!exceeded quota: |failed quota: )"""
 )
 LONGEST_MESSAGE = 240  #: characters that are kept, and told, of what a server or a kubelet says
 API_VERSION = "kplan/v1"
@@ -172,7 +173,10 @@ def _lean_workload_status(status: Any) -> Any:
 
 
 def refusal_by_others(message: str) -> str:
-    """Return what the API server says about a webhook or a policy that refuses pods; empty for any other message."""
+    """Return what the API server says about what refuses pods; empty for any other message, and for a quota's.
+
+    A quota says what was used at that time, and what is used now is known.
+    """
     match = re.search(_REFUSAL, message)
     return "" if match is None else re.sub(_CALL, "", message[match.start() :])[:LONGEST_MESSAGE]
 

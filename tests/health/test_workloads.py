@@ -66,6 +66,7 @@ def stateful(strategy: str, partition: int | None = None, *, ready: str = "True"
 
 
 REFUSED = condition("ReplicaFailure", "True", "FailedCreate")
+FORBIDDEN = [{**REFUSED[0], "message": 'pods "x-" is forbidden: violates PodSecurity "restricted": so'}]
 OF_DEPLOYMENT = owned_by("Deployment/x", "Deployment-x")
 OF_CRON_JOB = owned_by("CronJob/x")
 ONE = (workload("ReplicaSet"), pod("x-1", "ReplicaSet"))
@@ -89,8 +90,9 @@ def test_a_quota_refuses_the_pods_of_each_workload_alike() -> None:
          ("web/x: 2 of 2 replicas are missing: the API server refuses its pods (FailedCreate);"
           " kubectl describe replicaset says why"), ""),
         ([workload("Deployment", {"replicas": 2}),
-          with_metadata(workload("ReplicaSet", {"replicas": 2}, conditions=REFUSED), ownerReferences=OF_DEPLOYMENT)],
-         "web/x: 2 of 2 replicas are missing: the API server refuses its pods (FailedCreate)", ""),
+          with_metadata(workload("ReplicaSet", {"replicas": 2}, conditions=FORBIDDEN), ownerReferences=OF_DEPLOYMENT)],
+         'web/x: 2 of 2 replicas are missing: the API server refuses its pods: violates PodSecurity "restricted": so',
+         "kubectl edit deployment x -n web"),
         ([workload("ReplicaSet", {"replicas": 3}), pod("x-1", "ReplicaSet"), QUOTA],
          "web/x: 2 of 3 replicas are missing: ResourceQuota web/team pods 1 of 1 used; raise it to 3",
          """kubectl patch resourcequota team -n web --type merge -p '{"spec":{"hard":{"pods":"3"}}}'"""),
