@@ -205,6 +205,7 @@ class NodeRepair(Document, frozen=True, kw_only=True):
     resource: str = ""
     capacity: str = ""
     allocatable: str = "0"
+    hanging: tuple[str, ...] | UnsetType = UNSET  #: pods, as NAMESPACE/NAME, that its kubelet does not end in time
 
 
 class RepairNode(RemedyOf[NodeRepair], frozen=True, kw_only=True, tag="repair-node"):
@@ -584,6 +585,9 @@ def remedy_words(remedy: Remedy) -> str:  # noqa: C901, PLR0911, PLR0912 - one c
             return f"look at the device plugin of {c.node}, which reports {devices.text}"
         case RepairNode(change=c) if c.taints == (well_known.OUT_OF_SERVICE,):
             return f"have {c.node}, which is ready, in service again: kubectl taint node {quote(c.node)} {c.taints[0]}-"
+        case RepairNode(change=c) if c.hanging:
+            hangs = f"whose kubelet has not ended {listing(c.hanging)} though the grace period is over"
+            return f"repair {c.node}, {hangs}: kubectl describe node {quote(c.node)}"
         case RepairNode(change=c):
             others = [taint for taint in c.taints if taint not in NODE_STATES]
             behind = {well_known.NOT_READY: in_parentheses(c.message)}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator
+from itertools import islice
 from shlex import quote
 from typing import Literal
 
@@ -13,7 +14,7 @@ from msgspec.structs import replace
 from kplan.api.affinity import COMPARISON_GATE
 from kplan.api.core import Pod
 from kplan.api.labels import HOSTNAME, NOT_READY, UNREACHABLE
-from kplan.api.quantity import listing, value
+from kplan.api.quantity import grouped, listing, value
 from kplan.changes import remedy as r
 from kplan.diagnosis.gather import resources_of, runtime_class_labels, wanted_labels
 from kplan.diagnosis.intended import LEAVING_TAINTS, is_fact, nearest, states_condition, untolerated
@@ -78,10 +79,7 @@ def _await_nodes(case: Case, misses: NearMisses) -> Iterator[Offers]:
 def _await_pods(case: Case, misses: NearMisses) -> Offers:
     """Wait for pods that are being deleted, where nodes have room without them; not for those that hang."""
     cluster, infos = case.live.cluster, case.live.cluster.pods.infos
-    rows = misses.rows[misses.only(FIT, HOST_PORTS, POD_AFFINITY)]
-    leaving = [other for row in rows.tolist() for other in cluster.pods_on[row] if infos[other].is_terminating]
-    now = moment(case.live.listers.snapshot)
-    leaving = [other for other in leaving if ends_soon(infos[other].pod, now)][:_MOST_LEAVING]
+    leaving = [other for _, other in _terminating(case, misses, hanging=False)]
     end = case.trials.end(Trial(ended=tuple(leaving))) if leaving else End()
     mine = [other for other in leaving if end.node in ("", cluster.nodes.names[cluster.node_of[other]])]
     if mine:
@@ -91,6 +89,20 @@ def _await_pods(case: Case, misses: NearMisses) -> Offers:
         on = cluster.nodes.names[cluster.node_of[mine[0]]]
         awaited = r.Awaited(what="pod", name=listing(names, most=MOST_TRIED), because=(on,))
         yield from case.ended(r.Await(change=awaited, command=command, then=None), end)
+
+
+def _terminating(case: Case, misses: NearMisses, *, hanging: bool) -> list[tuple[int, int]]:
+    """Return the pods that are being deleted on nodes without room for the pod, each after the row of its node.
+
+    `hanging`: those that their kubelets have not ended though their time is over; else the others.
+    """
+    cluster, now = case.live.cluster, moment(case.live.listers.snapshot)
+    rows = misses.rows[misses.only(FIT, HOST_PORTS, POD_AFFINITY)].tolist()
+    leaving = (
+        (row, other) for row in rows for other in cluster.pods_on[row] if cluster.pods.infos[other].is_terminating
+    )
+    chosen = ((row, pod) for row, pod in leaving if ends_soon(cluster.pods.infos[pod].pod, now) != hanging)
+    return list(islice(chosen, _MOST_LEAVING))
 
 
 def _ill(case: Case, misses: NearMisses, *plugins: str) -> Iterator[tuple[int, set[str], NodeHealth]]:
@@ -156,8 +168,9 @@ def cordoned_rows(session: Session) -> Rows:
 
 
 def repair(case: Case, misses: NearMisses) -> Offers:
-    """Repair a node that is rejected only for taints that state what is wrong with it, or its device plugin."""
+    """Repair a node that is rejected only for taints that state what is wrong, pods that hang, or its device plugin."""
     yield from first_that_helps(_repair_ill(case, misses))
+    yield from first_that_helps(_repair_hanging(case, misses))
     for resource, amount in case.info.requests.items():
         if amount > 0 and "/" in resource:
             yield from first_that_helps(_repair_devices(case, misses, resource, amount))
@@ -176,6 +189,17 @@ def _repair_ill(case: Case, misses: NearMisses) -> Iterator[Offers]:
             repaired = r.NodeRepair(node=table.names[row], taints=taints, message=health.message)
             trial = Trial(nodes=opened(case.live, [row], keys), ended=ended)
             yield case.tried(r.RepairNode(change=repaired, then=None), trial)
+
+
+def _repair_hanging(case: Case, misses: NearMisses) -> Iterator[Offers]:
+    """Repair a node whose kubelet does not end its pods; one with a finalizer stays also where it does."""
+    infos = case.live.cluster.pods.infos
+    hanging = grouped(_terminating(case, misses, hanging=True))
+    for row, pods in hanging.items():
+        if not any(infos[pod].pod.metadata.finalizers for pod in pods):
+            names = tuple(infos[pod].key for pod in pods)
+            repaired = r.NodeRepair(node=case.live.cluster.nodes.names[row], taints=(), hanging=names)
+            yield case.tried(r.RepairNode(change=repaired, then=None), Trial(ended=tuple(pods)))
 
 
 def _of_kubelet(keys: set[str], health: NodeHealth) -> set[str]:

@@ -59,6 +59,9 @@ def _drop_ports(_: list[dict[str, Any]], waiting: dict[str, Any], change: dict[s
 
 def _repair(objects: list[dict[str, Any]], _: dict[str, Any], change: dict[str, Any]) -> None:
     ill = _named(objects, "Node", change["node"])
+    if change.get("hanging"):
+        objects[:] = [obj for obj in objects if f"default/{obj['metadata']['name']}" not in change["hanging"]]
+        return
     if change["resource"]:
         ill["status"]["allocatable"][change["resource"]] = change["capacity"]
         return

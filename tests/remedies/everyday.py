@@ -401,4 +401,8 @@ STORIES = (
     Story("its claim names no class, and none is the default",
           [node("a"), claim("data"), storage_class("fast", "WaitForFirstConsumer"), web(**mounting("data"))],
           ("it names no storage class, and none is the default: name one, such as fast",), ("correct-name",)),
+    Story("a kubelet does not end its pod",
+          [node("a", cpu="1"), pod("x", on="a", leaving=True),
+           pod("y", on="a", cpu=None, created="2026-03-01T13:00:00Z"), web()],
+          ("lacks cpu",), ("repair-node", "add-nodes"), ("wait",), best="repair-node"),
 )  # fmt: skip

@@ -28,6 +28,7 @@ from kplan.documents.change import StepEvent
 from kplan.engine.cluster import NOWHERE
 from kplan.facts import InputWarning
 from kplan.framework.interface import PodDeleted
+from kplan.rules.nodes import ends_soon
 from kplan.rules.pod_info import PodInfo
 
 OfPod = Callable[[int], None]  #: something that happens to the pod with this row
@@ -81,10 +82,10 @@ class Kubelets:
         self.attachments.begin()
         if not durations.is_timed:
             for row in [row for row in motion.pods if motion.infos[row].is_terminating]:
-                is_lost = self._is_lost(row)
-                if is_lost or self._is_held(row):
+                stays = self._is_lost(row) or self._hangs(row)
+                if stays or self._is_held(row):
                     self.keep_terminating(row)
-                    if not is_lost:
+                    if not stays:
                         self.end(row)
                 else:
                     self.already_leaving.append(motion.pods[row].key)
@@ -98,7 +99,10 @@ class Kubelets:
         for row, pod in tuple(motion.pods.items()):
             info = motion.infos[row]
             if info.is_terminating:
+                hangs = self._hangs(row)
                 self.keep_terminating(row)
+                if hangs:
+                    continue
                 # The deletion timestamp is when the grace period is over.
                 grace = deletion_grace(info.pod)
                 deleted_at = (seconds(info.pod.metadata.deletion_timestamp) or motion.now) - grace
@@ -152,6 +156,12 @@ class Kubelets:
         lost = self._motion.lost_nodes
         pod = self._motion.pods.get(row) if lost else None
         return pod is not None and pod.node in lost
+
+    def _hangs(self, row: int) -> bool:
+        """Tell whether a kubelet has not ended a pod of the snapshot in time, and so most likely never does."""
+        pod, nodes = self._motion.pods[row], self._motion.cluster.nodes
+        is_running = pod.node in nodes.row_of and pod.phase not in ENDED
+        return is_running and not ends_soon(self._motion.infos[row].pod, self._motion.now)
 
     def _hold(self, row: int, act: Act) -> None:
         """Have the kubelet of a pod's node do something when it is back."""
