@@ -236,6 +236,10 @@ def _lacked(group: c.NodesOut, on: str) -> tuple[str, str]:  # noqa: PLR0911 - o
                 "can",
                 f"take it, because claim {detail.claim} is for one pod only (ReadWriteOncePod), and {users} uses it",
             )
+        case d.UnavailableClaim() as detail:
+            there = listing(detail.usable_on, detail.and_more) or "no node"
+            users = f", where {listing(detail.used_by)} has them" if detail.used_by else ""
+            return "can", f"use the devices of claim {detail.claim} (allocated on {there}{users})"
         case d.SpreadLabelMissing() | d.AffinityLabelMissing() as detail:
             rule = f"the topology key of its rule{_suggestion(group.meant.suggested)}"
             return "has", f"label {detail.missing_label}, {rule}"
@@ -398,9 +402,15 @@ _NO_USE: Mapping[str, str] = {
 """Why a claim does not get volumes that exist, as far as that is not the node."""
 
 
+def where_such_pods_run(detail: d.UnmetAffinity) -> str:
+    """Return in which domains, or on which nodes, pods run that a required affinity matches."""
+    domains = listing(detail.domains_with_matching_pods, detail.and_more)
+    preposition = "on" if detail.topology_key == HOSTNAME else "in"
+    return f"such pods run {preposition} {domains}" if domains else "no such pod runs anywhere"
+
+
 def _beside(group: c.NodesOut, detail: d.UnmetAffinity) -> str:
-    domains = listing(detail.domains_with_matching_pods, and_more=detail.and_more)
-    where = f"such pods run in {domains}" if domains else "no such pod runs anywhere"
+    where = where_such_pods_run(detail)
     suggested = f"; did you mean {group.meant.suggested}?" if group.meant.suggested else ""
     if group.meant.runs_in:
         searched = [name for term in detail.terms for name in term.namespaces if term.namespaces != "all"]

@@ -271,6 +271,9 @@ class UnavailableClaim(DetailBase, frozen=True, kw_only=True, tag="allocated-cla
     """A claim whose devices cannot be used from the node."""
 
     claim: str
+    used_by: tuple[str, ...] = ()  #: NAMESPACE/NAME of the pods for which it is reserved
+    usable_on: tuple[str, ...] = ()  #: the first nodes from which they can be used
+    and_more: int = 0  #: how many more such nodes there are
 
 
 class OtherFacts(DetailBase, frozen=True, kw_only=True, tag="other"):

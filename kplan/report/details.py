@@ -9,6 +9,7 @@ from typing import Any, assert_never
 from msgspec import UNSET
 
 from kplan.api.quantity import count, grouped, listing, readable
+from kplan.diagnosis.sentence import where_such_pods_run
 from kplan.documents.placement import Failure, Rejection
 from kplan.engine import details as d
 
@@ -71,8 +72,7 @@ def detail_text(detail: d.Detail) -> str:  # noqa: C901, PLR0911, PLR0912 - one 
         case d.TooMuchSkew():
             return _skew(detail)
         case d.UnmetAffinity():
-            there = listing(detail.domains_with_matching_pods, detail.and_more)
-            elsewhere = f"such pods run in {there}" if there else "no such pod runs anywhere"
+            elsewhere = where_such_pods_run(detail)
             return f"no pod with {_terms(detail.terms)} in {detail.topology_key}={detail.domain}; {elsewhere}"
         case d.OwnAntiAffinity():
             return f"anti-affinity excludes {detail.pods_in_domain} ({_terms(detail.terms)})"
@@ -107,7 +107,9 @@ def detail_text(detail: d.Detail) -> str:  # noqa: C901, PLR0911, PLR0912 - one 
             free = f"{detail.free} of them free{users}{tainted}"
             return f"claim {detail.claim} requests {wanted}: {detail.matching} {words}, {free}"
         case d.UnavailableClaim():
-            return f"the devices of claim {detail.claim} cannot be used on this node"
+            there = listing(detail.usable_on, detail.and_more) or "no node"
+            users = f", where {listing(detail.used_by)} has them" if detail.used_by else ""
+            return f"the devices of claim {detail.claim} can only be used on {there}{users}"
         case d.OtherFacts():
             return ", ".join(f"{_words(name)} {_value(value)}" for name, value in detail.facts.items())
         case _:

@@ -47,6 +47,7 @@ from kplan.plugins.dynamic_resources.node_allocatable import GATE as NODE_ALLOCA
 from kplan.plugins.dynamic_resources.node_allocatable import ClaimHolders, claim_statuses, shortage, with_statuses
 from kplan.rules.pod_info import PodInfo
 
+MOST_LISTED = 3  #: so many nodes are named on which the devices of a claim can be used
 NO_STATE = "not found"  #: upstream's error where PreFilter did not run, because the profile disables it
 NOTHING_HELPS = "still not schedulable"
 REASON_NOT_ALLOCATED = "cannot allocate all claims"
@@ -148,6 +149,16 @@ class DynamicResources:
             elif allocation.node_selector is not None:
                 yield claim, ~match_node_selector(self._nodes, compile_node_selector(allocation.node_selector))
 
+    def _unavailable_claim(self, claim: dra.ResourceClaim, unavailable: BoolArray) -> UnavailableClaim:
+        usable = np.flatnonzero(~unavailable)
+        users = (one.name for one in claim.status.reserved_for if one.resource == "pods")
+        return UnavailableClaim(
+            claim=claim.metadata.key,
+            used_by=tuple(f"{claim.metadata.namespace}/{name}" for name in users),
+            usable_on=tuple(self._nodes.names[row] for row in usable[:MOST_LISTED].tolist()),
+            and_more=max(len(usable) - MOST_LISTED, 0),
+        )
+
     def filter(self, cycle: fwk.CycleState, nodes: NodeView) -> Verdicts:
         state, n_nodes = cycle.find(ClaimState), len(self._nodes)
         if state is None:
@@ -236,7 +247,7 @@ class DynamicResources:
 
         def explain_claims(position: int) -> list[Detail]:
             row = nodes.row(position)
-            return [UnavailableClaim(claim=claim.metadata.key) for claim, rows in state.unavailable if rows[row]]
+            return [self._unavailable_claim(claim, rows) for claim, rows in state.unavailable if rows[row]]
 
         def explain_resources(position: int) -> list[Detail]:
             allocatable = self._nodes.nodes[nodes.row(position)].status.allocatable
