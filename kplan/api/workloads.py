@@ -256,6 +256,7 @@ class CronJobSpec(KubeStruct, frozen=True):
 
 class CronJobStatus(KubeStruct, frozen=True):
     active: tuple[TypedObjectReference, ...] = ()  #: the jobs that its controller has started, and that are not over
+    last_schedule_time: str | None = None
 
 
 class CronJob(ApiObject, frozen=True):

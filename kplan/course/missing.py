@@ -51,6 +51,8 @@ _ALLOW = ("", "Allow")
 _IN_PLACE = ("not-ready", "starting")  #: states of pods that have nodes and are not ready there
 _WITH_PODS = frozenset({"ReplicaSet", "StatefulSet", "ReplicationController", "DaemonSet", "Job"})
 
+_LATE_SECONDS = 2 * 60.0  #: a run that has not started so long after its time is missed
+
 
 def workloads_at_present(base: Base, only: Collection[str] | None = None) -> tuple[w.WorkloadHealth, ...]:
     """Return what workloads of the cluster are at present, in the order of their kinds.
@@ -75,7 +77,7 @@ def workloads_at_present(base: Base, only: Collection[str] | None = None) -> tup
     if refused:
         everything = {health.workload: health for health in w.workloads_health(snapshot, refused, nodes, pods)}
 
-    for key, held in _holding_next(snapshot, everything):
+    for key, held in (*_holding_next(snapshot, everything), *_missing_runs(snapshot, everything)):
         everything[key] = held
     for daemons in snapshot.daemon_sets:
         if only is not None and (key := f"DaemonSet/{daemons.metadata.key}") in only:
@@ -115,6 +117,27 @@ def _holding_next(
             since = first.metadata.creation_timestamp
             run = w.ActiveRun(job=first.metadata.key, since=since, seconds=round(now - begun))
             yield key, structs.replace(everything[key], states=states, active_run=run)
+
+
+def _missing_runs(
+    snapshot: Snapshot, everything: Mapping[str, w.WorkloadHealth]
+) -> Iterator[tuple[str, w.WorkloadHealth]]:
+    """Yield cron jobs that have started no run for some time though runs were due, with how many."""
+    now = moment(snapshot)
+    for cron_job in snapshot.cron_jobs:
+        key, spec = object_name("CronJob", cron_job.metadata.namespace, cron_job.metadata.name), cron_job.spec
+        last = None if cron_job.status is None else cron_job.status.last_schedule_time
+        schedule, started, health = parse_schedule(spec.schedule), seconds(last), everything[key]
+        starts_none = health.holds_next or not {"suspended", "unknown-time-zone"}.isdisjoint(health.states)
+        if now is None or last is None or started is None or schedule is None or starts_none:
+            continue
+        due, runs = schedule.next_after(datetime.fromtimestamp(started, UTC), spec.time_zone or ""), 0
+        while due is not None and due.timestamp() + _LATE_SECONDS < now and runs < w.MOST_MISSED:
+            runs, due = runs + 1, schedule.next_after(due, spec.time_zone or "")
+        if runs:
+            deadline = UNSET if spec.starting_deadline_seconds is None else spec.starting_deadline_seconds
+            missed = w.MissedRuns(runs=runs, last=last, deadline=deadline)
+            yield key, structs.replace(health, states=(*health.states, "misses-runs"), missed_runs=missed)
 
 
 def _left_out(daemons: DaemonSet, nodes: NodeTable) -> tuple[NodesLeftOut, ...]:

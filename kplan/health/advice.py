@@ -170,6 +170,9 @@ def _ways_of_runs(health: WorkloadHealth) -> Iterator[tuple[str, str]]:
         yield "To see why it failed", f"kubectl logs job/{quote(own_name(health.failed_run))} -n {quote(namespace)}"
     if health.active_run:
         yield "To end that run", f"kubectl delete job {quote(own_name(health.active_run.job))} -n {quote(namespace)}"
+    if "misses-runs" in states:
+        name = quote(health.workload.rpartition("/")[2])
+        yield "To see what keeps it from starting one", f"kubectl describe cronjob {name} -n {quote(namespace)}"
     if kind == "Job" and "misses-pods" in states and health.troubled:
         yield "To see why they failed", f"kubectl logs {quote(own_name(health.troubled[-1].pod))} -n {quote(namespace)}"
     if "no-metrics" in states:

@@ -12,7 +12,15 @@ from kplan.api.time import to_micros, utc
 from kplan.facts import MissingName, NodesLeftOut, QuotaRaise, RefusedPods
 from kplan.health.nodes import NodeHealth, NodeState
 from kplan.health.pods import ContainerHealth, HeldVolume, PodHealth
-from kplan.health.workloads import SHORT_STATES, ActiveRun, HeldUpdate, WorkloadHealth, WorkloadState
+from kplan.health.workloads import (
+    MOST_MISSED,
+    SHORT_STATES,
+    ActiveRun,
+    HeldUpdate,
+    MissedRuns,
+    WorkloadHealth,
+    WorkloadState,
+)
 
 NOT_SCHEDULING = "This is not a scheduling problem: the pod has its node."
 
@@ -378,6 +386,8 @@ def _of_state(state: WorkloadState, health: WorkloadHealth, kind: str) -> str:  
             return f"{of_all}, {own_name(first.pod)}: {_resize(first)}"
         case "holds-next":
             return f"no other run starts while {_active(health.active_run)} (concurrencyPolicy: Forbid)"
+        case "misses-runs":
+            return _missed(health.missed_runs) if health.missed_runs else ""
         case "at-maximum":
             return f"{_scaler(health)} is at its maximum of {health.most_replicas} replicas"
         case "no-metrics":
@@ -398,6 +408,17 @@ def _active(run: ActiveRun | UnsetType) -> str:
         return "this one is active"
     since = f", since {clock_text(run.since)}, for {duration_text(run.seconds)}" if run.since else ""
     return f"{own_name(run.job)} is active{since}"
+
+
+_CRON_SECONDS = 10  #: so late a run may start while all is well, as the documentation of Kubernetes says
+
+
+def _missed(missed: MissedRuns) -> str:
+    many = "or more " if missed.runs >= MOST_MISSED else ""
+    text = f"no run since {clock_text(missed.last)}, though {missed.runs} {many}{_are(missed.runs, 'was', 'were')} due"
+    if missed.deadline is UNSET or missed.deadline >= _CRON_SECONDS:
+        return text
+    return f"{text}: with startingDeadlineSeconds {missed.deadline} one that starts a little late is left out"
 
 
 def _held_update(held: HeldUpdate, n_pods: int) -> str:

@@ -16,7 +16,7 @@ from kplan.api.pod import ENDED
 from kplan.api.quantity import grouped, natural
 from kplan.api.time import is_time_zone
 from kplan.api.workloads import ON_DELETE, CronJob, DaemonSet, Deployment, Job, ReplicaSet, StatefulSet
-from kplan.facts import Count, Document, NodesLeftOut, RefusedPods
+from kplan.facts import Count, Document, NodesLeftOut, Positive, RefusedPods
 from kplan.health.nodes import NodeHealth, moment, nodes_health
 from kplan.health.pods import PodHealth, pod_health
 from kplan.snapshot.model import Snapshot
@@ -43,6 +43,7 @@ WorkloadState = Literal[
     "no-metrics",
     "last-run-failed",
     "holds-next",
+    "misses-runs",
 ]
 """What a workload can be besides well, in the order in which it is told."""
 
@@ -63,6 +64,7 @@ _MISSES = frozenset({"misses-pods", "misses-nodes"})
 _KUEUE = "kueue.x-k8s.io/queue-name"  #: the label of what Kueue starts
 _SAYS_REFUSED = (Deployment, ReplicaSet, ReplicationController)
 _FAILED = ("failed", "evicted")
+MOST_MISSED = 100  #: so many missed runs of a CronJob are counted
 _MOST_TROUBLED, _MOST_EVICTED = 50, 10  # the last ones: a workload that fails all the time has any number of them
 _MANY_RESTARTS = 3
 
@@ -85,6 +87,15 @@ class ActiveRun(Document, frozen=True, kw_only=True):
     job: str  #: NAMESPACE/NAME
     since: str | None  #: RFC 3339
     seconds: Count  #: for how long it is active
+
+
+class MissedRuns(Document, frozen=True, kw_only=True):
+    """Runs of a CronJob that were due by its schedule, and that its controller has not started."""
+
+    runs: Positive  #: how many; of many no more than the first
+    last: str  #: RFC 3339: for when the last one was started
+    #: within how many seconds one has to be started; absent where it may be late
+    deadline: Count | UnsetType = UNSET
 
 
 class WorkloadHealth(Document, frozen=True, kw_only=True):
@@ -122,6 +133,7 @@ class WorkloadHealth(Document, frozen=True, kw_only=True):
     failed_run: str = ""  #: of a CronJob, NAMESPACE/NAME of its last run, where that has failed for `reason`
     time_zone: str = ""  #: of a CronJob, where nobody knows it, so that no run starts
     active_run: ActiveRun | UnsetType = UNSET  #: of a CronJob, for `holds-next`; absent for none
+    missed_runs: MissedRuns | UnsetType = UNSET  #: of a CronJob, for `misses-runs`; absent for none
     holds_next: bool = False  #: a run of a CronJob is active, and with concurrencyPolicy Forbid no other one starts
     autoscaler: str = ""  #: HorizontalPodAutoscaler/NAMESPACE/NAME, where it says something
     most_replicas: Count = 0  #: of that autoscaler

@@ -74,14 +74,14 @@ KEPT_FIELDS = _words(
     duration effect ephemeral_disk expire_after extended_resource_name external_traffic_policy failed_indexes finalizers
     finished_at fs_type gpu_count gpu_type group internal_traffic_policy ip_families ip_family_policy
     job_completion_index job_index_failure_count job_index_ignored_failure_count key kind kubelet_version
-    last_heartbeat_time last_pod_event_time last_transition_time managed_by match_attribute match_label_keys max_pods
-    max_replicas max_size max_surge max_unavailable medium memory min_available min_size mirror mismatch_label_keys
-    node_affinity_policy node_taints_policy nodes operator persistent_volume_reclaim_policy phase pod_management_policy
-    pod_replacement_policy preemption_policy price price_adjustment protocol provisioner qos_class reason reasons
-    reclaim_policy renew_time resource resource_name resource_version restart_policy safe_to_evict scale_down_disabled
-    scale_up_delay schedule scheduler_name scope_name scopes session_affinity start_time status succeeded_indexes
-    termination_grace_period time_added time_zone topology_key topology_keys type unhealthy_pod_eviction_policy
-    volume_binding_mode volume_mode when_deleted when_scaled when_unsatisfiable
+    last_heartbeat_time last_pod_event_time last_schedule_time last_transition_time managed_by match_attribute
+    match_label_keys max_pods max_replicas max_size max_surge max_unavailable medium memory min_available min_size
+    mirror mismatch_label_keys node_affinity_policy node_taints_policy nodes operator persistent_volume_reclaim_policy
+    phase pod_management_policy pod_replacement_policy preemption_policy price price_adjustment protocol provisioner
+    qos_class reason reasons reclaim_policy renew_time resource resource_name resource_version restart_policy
+    safe_to_evict scale_down_disabled scale_up_delay schedule scheduler_name scope_name scopes session_affinity
+    start_time status succeeded_indexes termination_grace_period time_added time_zone topology_key topology_keys type
+    unhealthy_pod_eviction_policy volume_binding_mode volume_mode when_deleted when_scaled when_unsatisfiable
     """
 )
 
