@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TypedDict, get_args
 
 import msgspec
@@ -84,11 +84,13 @@ def judge(
     - `groups`: what becomes of groups, each of which counts once for all of its pending pods
     - `new_nodes`: the nodes that an autoscaler adds
     """
-    waiting = (group for group in groups if group.state == "Preempts")
-    admitted = {pod for group in waiting for pod in group.members} if accepts_preemption else set()
-    outcomes = _outcomes(placements, accepts_preemption=accepts_preemption)
+    last = {placement.pod.key: placement for placement in placements}
+    pending = {key: one for key, one in last.items() if one.outcome is not Outcome.SCHEDULED}
+    if accepts_preemption:
+        admitted = {pod for group in groups if group.state == "Preempts" for pod in group.members}
+        pending = {key: one for key, one in pending.items() if one.nominated_node is None and key not in admitted}
     group_of = {pod: object_name("PodGroup", group.namespace, group.name) for group in groups for pod in group.members}
-    happened = once_a_group((event for event in outcomes if event.counted.object not in admitted), group_of)
+    happened = once_a_group((Happened(Counted(key, one.outcome.value)) for key, one in pending.items()), group_of)
     tells_preemption = accepts_preemption or "unschedulable" not in fail_on
     for placement in placements:
         key = placement.pod.key
@@ -125,16 +127,6 @@ def head_of(context: Context, fail_on: Sequence[Condition], happened: Iterable[C
 def judged(context: Context, verdict: Verdict) -> Head:
     """Return the first fields of a report with a verdict of its own."""
     return Head(snapshot=context.snapshot, scheduler=context.scheduler, verdict=verdict, warnings=context.warnings)
-
-
-def _outcomes(placements: Sequence[Placement], *, accepts_preemption: bool) -> Iterator[Happened]:
-    """Yield the pods that have no node in the end."""
-    last = {placement.pod.key: placement for placement in placements}
-    for key, placement in last.items():
-        gets_in = accepts_preemption and placement.nominated_node is not None
-        if placement.outcome is Outcome.SCHEDULED or gets_in:
-            continue
-        yield Happened(Counted(key, placement.outcome.value))
 
 
 def once_a_group(happened: Iterable[Happened], groups: Mapping[str, str]) -> list[Happened]:

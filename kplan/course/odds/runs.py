@@ -112,7 +112,9 @@ class BranchRandom(random.Random):
         if depth < known:
             return self._start.options[depth]
         if depth - known == len(self._forks):
-            self._forks.append(_Fork(self.runs, _drawn(self._seed, self.runs, depth) % np.uint64(n)))
+            # A 64-bit number for each run: SplitMix64 (Steele, Lea, Flood 2014) of its number, and the draw's.
+            numbers = _mixed(_mixed(self._seed + self.runs * np.uint64(_STEP)) + np.uint64(depth * _STEP % _BITS))
+            self._forks.append(_Fork(self.runs, numbers % np.uint64(n)))
         fork = self._forks[depth - known]
         self.runs = fork.runs
         return fork.option
@@ -123,11 +125,6 @@ class BranchRandom(random.Random):
     def randrange(self, start: int, stop: int | None = None, step: int = 1) -> int:
         numbers = range(start) if stop is None else range(start, stop, step)
         return numbers[self.draw(len(numbers))]
-
-
-def _drawn(seed: np.uint64, runs: Runs, depth: int) -> Runs:
-    """Return a 64-bit number for each run: SplitMix64 (Steele, Lea, Flood 2014) of its number, and the draw's."""
-    return _mixed(_mixed(seed + runs * np.uint64(_STEP)) + np.uint64(depth * _STEP % _BITS))
 
 
 def _mixed(numbers: Runs) -> Runs:

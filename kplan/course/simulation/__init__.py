@@ -4,5 +4,6 @@
 that change it: `life`, what happens to pods (`LifeCycle`); `kubelets`, which start and end them in their time;
 `controllers`, which compare what workloads want with what they have (`syncs.Controllers`; the package `controllers`
 has their rules, as pure functions); `scheduler`; `groups`, the pods that are scheduled together; and
-`node_lifecycle`. Time is virtual. It passes only while something waits, and without durations every delay is zero.
+`node_lifecycle`, which has pods leave tainted nodes by `taint_evictions`. Time is virtual. It passes only while
+something waits, and without durations every delay is zero.
 """
