@@ -9,7 +9,6 @@ from typing import Any, assert_never
 from msgspec import UNSET
 
 from kplan.api.quantity import count, grouped, listing, readable
-from kplan.diagnosis.sentence import where_such_pods_run
 from kplan.documents.placement import Failure, Rejection
 from kplan.engine import details as d
 
@@ -72,6 +71,8 @@ def detail_text(detail: d.Detail) -> str:  # noqa: C901, PLR0911, PLR0912 - one 
         case d.TooMuchSkew():
             return _skew(detail)
         case d.UnmetAffinity():
+            from kplan.diagnosis.sentence import where_such_pods_run  # few rejections need its words
+
             elsewhere = where_such_pods_run(detail)
             return f"no pod with {_terms(detail.terms)} in {detail.topology_key}={detail.domain}; {elsewhere}"
         case d.OwnAntiAffinity():
