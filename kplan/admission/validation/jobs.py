@@ -65,7 +65,13 @@ def _count(text: str, completions: int) -> int:
         if len(bounds) > 2:
             words = "violates the requirement that an index interval can have at most two parts separated by '-'"
             raise Unreadable(f'the fragment "{part}" {words}')
-        numbers = [_index(bound, completions) for bound in bounds]
+        numbers = []
+        for bound in bounds:
+            if not re.fullmatch(r"[+-]?[0-9]{1,19}", bound):
+                raise Unreadable(f'cannot convert string to integer for index: "{bound}"')
+            if int(bound) >= completions:
+                raise Unreadable(f'too large index: "{bound}"')
+            numbers.append(int(bound))
         if last is not None and last >= numbers[0]:
             raise Unreadable(f"non-increasing order, previous: {last}, current: {numbers[0]}")
         if len(numbers) == 2 and numbers[0] >= numbers[1]:
@@ -73,15 +79,6 @@ def _count(text: str, completions: int) -> int:
         total += numbers[-1] - numbers[0] + 1
         last = numbers[-1]
     return total
-
-
-def _index(text: str, completions: int) -> int:
-    if not re.fullmatch(r"[+-]?[0-9]{1,19}", text):
-        raise Unreadable(f'cannot convert string to integer for index: "{text}"')
-    number = int(text)
-    if number >= completions:
-        raise Unreadable(f'too large index: "{text}"')
-    return number
 
 
 _MOST_PARALLEL = _MOST_FAILED = _MANY_COMPLETIONS = 100_000  # upstream maxParallelismForIndexedJob and others

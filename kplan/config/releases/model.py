@@ -222,8 +222,16 @@ def with_gates(release: Release, gates: Mapping[str, bool]) -> Release:
         return release
     for name, is_on in gates.items():
         gate = release.gates.get(name)
+        if gate is None and name in release.merged_gates:
+            message = f"feature gate {name} is a part of {release.merged_gates[name]} in Kubernetes {release.minor}"
+            raise UsageError(message, hint=f"write {release.merged_gates[name]} instead")
         if gate is None:
-            raise _unknown(release, name)
+            near = difflib.get_close_matches(name, release.gates, n=1)
+            hint = (
+                f"did you mean {near[0]}?" if near else "kplan config show lists the gates that scheduling depends on"
+            )
+            message = f"no feature gate {name!r} touches scheduling in Kubernetes {release.minor}"
+            raise UsageError(message, hint=hint)
         if gate.is_locked and gate.is_on is not is_on:
             wanted, locked = str(is_on).lower(), str(gate.is_on).lower()
             message = f"cannot set feature gate {name} to {wanted}, feature is locked to {locked}"
@@ -235,15 +243,6 @@ def with_gates(release: Release, gates: Mapping[str, bool]) -> Release:
             message = f"{name} is enabled, but depends on features that are disabled: [{' '.join(off)}]"
             raise UsageError(message, hint=f"set {name}=false too: kube-scheduler does not start otherwise")
     return changed
-
-
-def _unknown(release: Release, name: str) -> UsageError:
-    if name in release.merged_gates:
-        message = f"feature gate {name} is a part of {release.merged_gates[name]} in Kubernetes {release.minor}"
-        return UsageError(message, hint=f"write {release.merged_gates[name]} instead")
-    near = difflib.get_close_matches(name, release.gates, n=1)
-    hint = f"did you mean {near[0]}?" if near else "kplan config show lists the gates that scheduling depends on"
-    return UsageError(f"no feature gate {name!r} touches scheduling in Kubernetes {release.minor}", hint=hint)
 
 
 #: Minor -> scheduling gates that are on by default from it on, for minors older than the known ones.
