@@ -468,7 +468,8 @@ class Patch(ChangeBase, frozen=True, tag="patch"):
     @property
     def steps(self) -> tuple[str, ...]:
         kind, name = self.object.partition("/")[0], target_of(self.object)
-        if kind in ("Pod", "PersistentVolumeClaim"):  # whose class cannot change either
+        is_first_name = isinstance(self.remedy, r.CorrectName) and not self.remedy.change.old
+        if kind == "Pod" or (kind == "PersistentVolumeClaim" and not is_first_name):  # a claim gets a class only once
             return (f"kubectl get {name} -o yaml | {_created_again(quote(self._whole))}",)
         if kind == "Job":  # its template cannot change: it is created again, with labels and a selector of its own
             template = {"metadata": {"labels": dict.fromkeys(sorted(job_labels("", "")))}, "spec": self.spec}
