@@ -114,6 +114,10 @@ class SchedulerConfiguration(msgspec.Struct, frozen=True):
     other_documents: int = 0
     is_release_explicit: bool = False  #: the caller chose the release
 
+    def __repr__(self) -> str:  # its document may hold keys of extenders
+        names = ", ".join(profile.scheduler_name for profile in self.profiles)
+        return f"SchedulerConfiguration({names}; {self.source})"
+
     def profile(self, scheduler_name: str) -> Profile | None:
         """Return the profile of a scheduler name; None where this scheduler has none of that name."""
         return next((profile for profile in self.profiles if profile.scheduler_name == scheduler_name), None)
