@@ -144,7 +144,7 @@ def _unbound(cause: c.UnboundClaim) -> str:
     if cause.provisioner in ("", NO_PROVISIONER):
         left = cause.released
         volume = f"; volume {left.volume} is kept for {left.former_claim}, which is gone" if left is not None else ""
-        return f"{text}, and nobody makes volumes of that class{volume}"
+        return f"{text}, and nobody makes volumes of that class{volume or ': create a PersistentVolume by hand'}"
     namespace, _, name = cause.claim.partition("/")
     return (
         f"{text}: {cause.provisioner} has not made its volume, which it does before the pod has a node, for nodes that "
