@@ -24,6 +24,9 @@ _QUOTA = (
     'kubectl patch resourcequota team -n shop --type merge -p \'{"spec":{"hard":{"pods":"%d","requests.cpu":"%d"}}}\''
 )
 
+NAMED = r.CorrectName(
+    change=r.NameChange(what="storage class", of="PersistentVolumeClaim shop/data", old="", to="fast"), then=None
+)
 TOLD: list[tuple[c.Change, str, tuple[str, ...], tuple[str, ...]]] = [
     (c.Apply(("web.yaml",)), "apply web.yaml", ("kubectl apply -f web.yaml",), ()),
     (c.Apply(({"kind": "Pod", "metadata": {"name": "a"}},)), "apply Pod/a", ("# apply Pod/a",), ()),
@@ -77,6 +80,9 @@ TOLD: list[tuple[c.Change, str, tuple[str, ...], tuple[str, ...]]] = [
     (Pool("workers", size=GroupSize(1, 3, "aws")), "raise the maximum size of node group workers from 1 to 3",
      ("aws autoscaling update-auto-scaling-group --auto-scaling-group-name workers --max-size 3",),
      ("aws autoscaling update-auto-scaling-group --auto-scaling-group-name workers --max-size 1",)),
+    (c.Patch("PersistentVolumeClaim/shop/data", '{"storageClassName":"fast"}', NAMED),
+     "in PersistentVolumeClaim shop/data, set the storage class to fast",
+     ("""kubectl patch persistentvolumeclaim data -n shop -p '{"spec":{"storageClassName":"fast"}}'""",), ()),
 ]  # fmt: skip
 
 
