@@ -227,8 +227,6 @@ def _validate(form: Format, text: str) -> OptionalValue:
     return OptionalValue(problems, is_present=True) if problems else OptionalValue()
 
 
-_FOR_LISTS = "dyn.includes(dyn): bool"  #: it is there only where attributes may be lists
-
 KUBERNETES_FUNCTIONS: dict[str, Callable[..., Value]] = {
     "quantity(string): kubernetes.Quantity": _quantity,
     "isQuantity(string): bool": _is_valid(_quantity),
@@ -273,7 +271,7 @@ KUBERNETES_FUNCTIONS: dict[str, Callable[..., Value]] = {
     "string(bool|int|uint|double|string|bytes|timestamp|duration|net.IP|net.CIDR): string": lambda value: (
         str(value) if isinstance(value, Address) else evaluate("string(value)", value=value)
     ),
-    _FOR_LISTS: _includes,
+    "dyn.includes(dyn): bool": _includes,  # stored expressions have it whether its gate is on or off
     "url(string): kubernetes.URL": read_url,
     "isURL(string): bool": _is_valid(read_url),
     "kubernetes.URL.getScheme(): string": lambda url: url.scheme,
@@ -485,8 +483,7 @@ def environment_config(*, lists: bool) -> str:
     With `lists` attributes may be lists (gate DRAListTypeAttributes), so that macros over lists apply to them.
     """
     functions: dict[str, list[_Overload]] = {}
-    known = (text for text in (*_COMPUTED, *_OF_THE_LIBRARY) if lists or text != _FOR_LISTS)
-    signatures = map(_Signature.read, known)
+    signatures = map(_Signature.read, (*_COMPUTED, *_OF_THE_LIBRARY))
     # Numbers of different types compare, too: an option that Kubernetes enables.
     pairs = [*zip(_COMPARABLE, _COMPARABLE, strict=True), *permutations(_NUMBERS, 2)]
     operators = product(("_<_", "_<=_", "_>_", "_>=_"), pairs)
