@@ -142,8 +142,9 @@ class BudgetAtRest(Document, frozen=True, kw_only=True):
     silent: dict[str, str] = {}  #: those of them whose node does not answer, with that node
 
 
-ObstacleReason = Literal["refused", "not-tried", "node-silent", "finalizer"]
-"""Why a pod stays: the eviction API refuses, kubectl does not try, no kubelet ends it, or somebody holds its object."""
+ObstacleReason = Literal["refused", "not-tried", "node-silent", "kubelet-hangs", "finalizer"]
+"""Why a pod stays: the eviction API refuses, kubectl does not try, its node does not answer, its kubelet has not ended
+it in time, or somebody holds its object."""
 
 
 class Obstacle(Document, frozen=True, kw_only=True):
@@ -195,7 +196,7 @@ class Obstacle(Document, frozen=True, kw_only=True):
     @property
     def never_ends(self) -> bool:
         """Whether it was told to go, and nothing ends it."""
-        return self.reason in ("node-silent", "finalizer")
+        return self.reason in ("node-silent", "kubelet-hangs", "finalizer")
 
     @property
     def rule(self) -> Literal["NeverGone", "Blocked"]:

@@ -39,6 +39,10 @@ _SILENT = (
     f" {OUT_OF_SERVICE} once the machine is surely off"
 )
 _HELD = "finalizer {} holds it, so that its object stays until whoever set that takes it away"
+_HANGS = (
+    "its kubelet has not ended it though its grace period is over, and drain waits for it: look at the container"
+    " runtime there, and force its deletion once its containers surely do not run"
+)
 _MOST_UNREADY = 3
 FORCE, DELETE_EMPTYDIR_DATA = "--force", "--delete-emptydir-data"
 
@@ -195,6 +199,8 @@ class Draining:
                 self.note_blocked([pod], "node-silent", _SILENT)
             elif holders:
                 self.note_blocked([pod], "finalizer", _HELD.format(listing(holders)))
+            elif self._simulation.kubelets.hangs(pod.row):
+                self.note_blocked([pod], "kubelet-hangs", _HANGS)
 
     def _at_rest(self, budget: BudgetState) -> BudgetAtRest:
         unready = itertools.islice(budget.unready(), _MOST_UNREADY)

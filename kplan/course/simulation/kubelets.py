@@ -82,7 +82,7 @@ class Kubelets:
         self.attachments.begin()
         if not durations.is_timed:
             for row in [row for row in motion.pods if motion.infos[row].is_terminating]:
-                stays = self._is_lost(row) or self._hangs(row)
+                stays = self._is_lost(row) or self.hangs(row)
                 if stays or self._is_held(row):
                     self.keep_terminating(row)
                     if not stays:
@@ -99,7 +99,7 @@ class Kubelets:
         for row, pod in tuple(motion.pods.items()):
             info = motion.infos[row]
             if info.is_terminating:
-                hangs = self._hangs(row)
+                hangs = self.hangs(row)
                 self.keep_terminating(row)
                 if hangs:
                     continue
@@ -157,7 +157,7 @@ class Kubelets:
         pod = self._motion.pods.get(row) if lost else None
         return pod is not None and pod.node in lost
 
-    def _hangs(self, row: int) -> bool:
+    def hangs(self, row: int) -> bool:
         """Tell whether a kubelet has not ended a pod of the snapshot in time, and so most likely never does."""
         pod, nodes = self._motion.pods[row], self._motion.cluster.nodes
         is_running = pod.node in nodes.row_of and pod.phase not in ENDED
