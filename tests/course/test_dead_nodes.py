@@ -9,7 +9,7 @@ from kplan.changes.values import DrainOptions
 from kplan.course.clock import Clock
 from kplan.documents.base import with_sentence
 from kplan.documents.plan import PlanReport
-from kplan.questions import Checks, Drain, Explain, Plan, Runbook
+from kplan.questions import Checks, Drain, Explain, Plan, Remedy, Runbook
 from kplan.questions.drain import How
 from tests.objects import Object, daemon_set, deployment, node, owned_pod, planner_of, running, stateful_set, with_ready
 
@@ -60,11 +60,17 @@ def test_a_forced_drain_ends_and_one_that_does_not_wait_leaves_the_pods() -> Non
     assert _counted(skipping) == [("StatefulSet/default/db", "NotReplaced")]
 
 
-def test_a_pod_that_terminates_on_a_dead_node_already_holds_the_drain_up_as_well() -> None:
-    objects = [_node("n0", "Unknown"), _node("n1"), *_db("n0")]
+@pytest.mark.parametrize(("ready", "reason"), [("Unknown", "node-silent"), ("True", "kubelet-hangs")])
+def test_a_pod_that_is_being_deleted_and_that_nothing_ends_holds_everything_up(ready: str, reason: str) -> None:
+    objects = [_node("n0", ready), _node("n1"), *_db("n0")]
     objects[-1]["metadata"]["deletionTimestamp"] = "2026-03-01T12:00:00Z"
-    report = _drain(objects, "n0")
-    assert _counted(report) == [("default/db-0", "NeverGone")]
+    objects[1]["metadata"]["creationTimestamp"] = "2026-03-01T14:00:00Z"
+    for how in ("together", "one-by-one"):
+        report = _drain(objects, "n0", how=how)
+        assert _counted(report) == [("default/db-0", "NeverGone")]
+        assert [obstacle.reason for obstacle in report.obstacles] == [reason]
+    (short,) = planner_of(objects).ask(Remedy()).verdict.counted
+    assert (short.object, short.rule) == ("StatefulSet/default/db", "MissingReplicas")
 
 
 def test_a_kubelet_that_is_not_ready_is_said_to_be_taken_to_end_pods() -> None:

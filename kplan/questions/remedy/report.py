@@ -97,7 +97,8 @@ def remedy_report(
     removals = () if described.actions else by_itself.simulation.life.removals
     evicts = grouped((one.by, one.pod.key) for one in removals if one.by is not None and one.by in named)
     chosen = conditions(showing.fail_on, "remedy")
-    staying = {*left, *(() if quotas else refused)}.difference(asleep)
+    never_gone = (pod.key for pod in by_itself.simulation.pods.values() if pod.is_terminating)
+    staying = {*left, *never_gone, *(() if quotas else refused)}.difference(asleep)
     rules = {pod: asleep.get(pod, "Unschedulable") for pod in left}
     counted = _counted(chosen, rules, [one.workload for one in workloads if _stays_short(one, staying)], described)
     growth, context = by_itself.growth, in_whole_groups(base.context)
@@ -177,16 +178,16 @@ def _may_help(playing: Playing, goal: Goal, kinds: Sequence[sets.Kind]) -> int:
 def _stays_short(health: WorkloadHealth, staying: Collection[str]) -> bool:
     """Tell whether a workload lacks pods for a reason that no action ends.
 
-    `staying` are pods that stay pending, and workloads whose quotas are not raised.
+    `staying` are pods that stay pending or are never gone, and workloads whose quotas are not raised.
     """
-    first = next((pod for pod in health.troubled if pod.pod == health.waits_for), None)
     if "refused" in health.states:
         return health.workload in staying or not health.refused.raises
     if "waits-for-pod" in health.states:
+        first = next((pod for pod in health.troubled if pod.pod == health.waits_for), None)
         return health.waits_for in staying or (first is not None and first.state == "not-ready")
-    if "misses-nodes" in health.states:
-        return True
-    return "waits-for-deletion" in health.states and first is not None and first.never_ends
+    if "waits-for-deletion" in health.states:
+        return any(pod.pod in staying for pod in health.troubled)
+    return "misses-nodes" in health.states
 
 
 def _diagnoses(live: Session, left: Sequence[str]) -> dict[str, Diagnosis]:
