@@ -73,6 +73,7 @@ _OF_FAILURES = (
     ("no such host", "The node does not find the registry: look at the name of the image, and at the node's DNS"),
     ("i/o timeout", "The node does not reach the registry: look at its network"),
     ("not found", "There is no such image or tag: correct it"),
+    ("a key that it names is missing", "To see which key"),
 )
 """A part of what the kubelet says of a container that cannot start -> what to look at, the first that is in it."""
 
@@ -90,6 +91,8 @@ def _of_container(health: PodHealth) -> Iterator[str]:
         yield f"To see why: {describe}"
     elif container.architecture:
         yield f"Build the image for {container.architecture}, too, or let the pod require another {ARCH}."
+    elif container.lacks is not UNSET:
+        return  # what it lacks is named with the container
     elif container.failure and (what := next((what for words, what in _OF_FAILURES if words in container.failure), "")):
         yield f"{what}: {describe}"
     elif "Image" in container.reason:

@@ -111,21 +111,25 @@ def test_a_pod_is_told_with_what_keeps_it(obj: dict[str, Any], said: str) -> Non
 
 
 @pytest.mark.parametrize(
-    ("message", "said"),
+    ("message", "said", "advice"),
     [
-        ('configmap "app-confg" not found', "there is no ConfigMap app-confg (did you mean app-config?)"),
-        ('secret "db" not found', "there is no Secret db: create it, or name another one"),
-        ("couldn't find key hunter2 in Secret web/db", "a key that it names is missing in Secret web/db"),
+        ('configmap "app-confg" not found', "there is no ConfigMap app-confg (did you mean app-config?)", ""),
+        ('secret "db" not found', "there is no Secret db: create it, or name another one", ""),
+        ("couldn't find key hunter2 in Secret web/db", "a key that it names is missing in Secret web/db", "which key"),
+        ("", "container app", "A ConfigMap, Secret or key that it names is missing"),
     ],
 )
-def test_a_container_says_which_object_is_missing_and_what_others_mount(message: str, said: str) -> None:
-    stuck = pod(waiting("CreateContainerConfigError") | {"state": {"waiting": {"reason": "X", "message": message}}})
+def test_a_container_says_which_object_is_missing_and_what_others_mount(message: str, said: str, advice: str) -> None:
+    trouble = {"reason": "CreateContainerConfigError", "message": message}
+    stuck = pod(waiting("") | {"state": {"waiting": trouble}})
     mounts = {"volumes": [{"name": "e", "emptyDir": {}}, {"name": "v", "configMap": {"name": "app-config"}}]}
     other = pod(RUNS, ready="True", spec=mounts) | {"metadata": {"name": "other", "namespace": "web"}}
     snapshot = load_snapshot([nodes(), stuck, other])
-    text = pod_text(pods_health(snapshot)["web/p"])
+    health = pods_health(snapshot)["web/p"]
 
-    assert text.endswith(said)
+    assert pod_text(health).endswith(said)
+    assert advice in (told := " ".join(pod_advice(health)))
+    assert bool(advice) == bool(told)
     assert "hunter2" not in repr(snapshot)
 
 
