@@ -136,11 +136,12 @@ def _device_causes(pod: Pod, snapshot: Snapshot) -> Iterator[c.MissingOfDevices 
     claims = {one.metadata.name: one for one in snapshot.resource_claims if one.metadata.namespace == namespace}
     templates = {one.metadata.name for one in snapshot.resource_claim_templates if one.metadata.namespace == namespace}
     classes = {obj.metadata.name for obj in snapshot.device_classes}
+    are_unread = any(kind.resource == "resourceclaimtemplates" for kind in snapshot.missing)
     for entry in pod.spec.resource_claims:
         name = entry.resource_claim_name or known.get(entry.name)
         if name is None and entry.name not in known and (template := entry.resource_claim_template_name):
             key = f"{namespace}/{template}"
-            if template in templates or not snapshot.knows_all("resource_claim_templates"):
+            if template in templates or are_unread:
                 yield c.ClaimNotMade(key)
             else:
                 yield c.MissingOfDevices("ResourceClaimTemplate", key, intended.nearest(template, templates))
