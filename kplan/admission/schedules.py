@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
+from calendar import monthrange
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
@@ -30,6 +31,7 @@ _FIELDS = ((0, 59, list[str]()), (0, 23, list[str]()), (1, 31, list[str]()), (1,
 _MOST_DIGITS = 18  # a longer number is beyond int64, and beyond all that a field may hold
 _DAY_SECONDS = 86_400
 _MOST_DAYS = 5 * 366  #: for so many days the next time is looked for, as upstream does for five years
+_YEARS = range(2, 9990)  #: of times after which another one can be written, in any time zone
 
 
 class Unreadable(ValueError):  # noqa: N818 - becomes a field error
@@ -46,16 +48,19 @@ class Schedule(msgspec.Struct, frozen=True):
 
     def next_after(self, time: datetime, zone: str = "") -> datetime | None:
         """Return the first run after a time, in a time zone (empty for UTC); None for none within five years."""
+        if not _YEARS.start <= time.year < _YEARS.stop:
+            return None
         if self.every:
             return time.replace(microsecond=0) + timedelta(seconds=self.every)
-        local = time.astimezone(zone_called(zone))
-        for offset in range(_MOST_DAYS):
-            day = local + timedelta(days=offset) if offset else local
+        local = day = time.astimezone(zone_called(zone))
+        since, end = 60 * local.hour + local.minute + 1, local + timedelta(days=_MOST_DAYS)
+        while day < end:
             times = self.times_on(day)
-            later = bisect_left(times, 0 if offset else 60 * local.hour + local.minute + 1)
-            if later < len(times):
+            if (later := bisect_left(times, since)) < len(times):
                 hour, minute = divmod(times[later], 60)
                 return day.replace(hour=hour, minute=minute, second=0, microsecond=0).astimezone(UTC)
+            n_left = 0 if day.month in self.fields[3] else monthrange(day.year, day.month)[1] - day.day
+            since, day = 0, day + timedelta(days=1 + n_left)
         return None
 
     def later_today(self, now: float) -> float | None:

@@ -7,7 +7,6 @@ node.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 from typing import TypeVar
 
 from msgspec import UNSET, structs
@@ -21,7 +20,7 @@ from kplan.api.meta import controller_of
 from kplan.api.names import PodKey, WorkloadRef, object_name
 from kplan.api.pod import ENDED, PodMeta, PodSpec
 from kplan.api.quantity import grouped
-from kplan.api.time import seconds
+from kplan.api.time import seconds, to_micros, utc
 from kplan.api.workloads import DaemonSet
 from kplan.cluster.base import Base
 from kplan.course.answers.verdict import Happened, counted_warnings
@@ -111,10 +110,10 @@ def _holding_next(
         schedule = parse_schedule(cron_job.spec.schedule)
         if first is None or begun is None or schedule is None:
             continue
-        due = schedule.next_after(datetime.fromtimestamp(begun, UTC), cron_job.spec.time_zone or "")
+        since = first.metadata.creation_timestamp or ""
+        due = schedule.next_after(utc(to_micros(since)), cron_job.spec.time_zone or "")
         if due is not None and due.timestamp() < now:
             states = (*everything[key].states, "holds-next")
-            since = first.metadata.creation_timestamp
             run = w.ActiveRun(job=first.metadata.key, since=since, seconds=round(now - begun))
             yield key, structs.replace(everything[key], states=states, active_run=run)
 
@@ -127,11 +126,11 @@ def _missing_runs(
     for cron_job in snapshot.cron_jobs:
         key, spec = object_name("CronJob", cron_job.metadata.namespace, cron_job.metadata.name), cron_job.spec
         last = None if cron_job.status is None else cron_job.status.last_schedule_time
-        schedule, started, health = parse_schedule(spec.schedule), seconds(last), everything[key]
+        schedule, health = parse_schedule(spec.schedule), everything[key]
         starts_none = health.holds_next or not {"suspended", "unknown-time-zone"}.isdisjoint(health.states)
-        if now is None or last is None or started is None or schedule is None or starts_none:
+        if now is None or last is None or seconds(last) is None or schedule is None or starts_none:
             continue
-        due, runs = schedule.next_after(datetime.fromtimestamp(started, UTC), spec.time_zone or ""), 0
+        due, runs = schedule.next_after(utc(to_micros(last)), spec.time_zone or ""), 0
         while due is not None and due.timestamp() + _LATE_SECONDS < now and runs < w.MOST_MISSED:
             runs, due = runs + 1, schedule.next_after(due, spec.time_zone or "")
         if runs:

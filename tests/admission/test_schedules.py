@@ -25,6 +25,10 @@ from kplan.admission.schedules import parse_schedule
         ("0 0 29 2 *", "", "2026-01-01T00:00:00", ["2028-02-29T00:00"]),
         ("@every 90m", "", "2026-01-15T08:00:00.5", ["2026-01-15T09:30", "2026-01-15T11:00"]),
         ("0 0 31 2 *", "", "2026-01-01T00:00:00", [None]),
+        ("30 1 31 1,3 *", "Europe/Berlin", "2026-01-31T12:00:00", ["2026-03-30T23:30", "2027-01-31T00:30"]),
+        # Of hostile times that none follows, or that another time zone does not have.
+        ("* * * * *", "Asia/Tokyo", "9999-12-31T23:59:59", [None]),
+        ("@every 90m", "America/New_York", "0001-01-01T00:00:00", [None]),
     ],
 )
 def test_runs_are_at_the_times_of_the_schedule(
