@@ -96,12 +96,10 @@ def _terminating(case: Case, misses: NearMisses, *, hanging: bool) -> list[tuple
 
     `hanging`: those that their kubelets have not ended though their time is over; else the others.
     """
-    cluster, now = case.live.cluster, moment(case.live.listers.snapshot)
+    cluster, infos, now = case.live.cluster, case.live.cluster.pods.infos, moment(case.live.listers.snapshot)
     rows = misses.rows[misses.only(FIT, HOST_PORTS, POD_AFFINITY)].tolist()
-    leaving = (
-        (row, other) for row in rows for other in cluster.pods_on[row] if cluster.pods.infos[other].is_terminating
-    )
-    chosen = ((row, pod) for row, pod in leaving if ends_soon(cluster.pods.infos[pod].pod, now) != hanging)
+    leaving = ((row, pod) for row in rows for pod in cluster.pods_on[row] if infos[pod].is_terminating)
+    chosen = ((row, pod) for row, pod in leaving if ends_soon(infos[pod].pod, now) != hanging)
     return list(islice(chosen, _MOST_LEAVING))
 
 
@@ -192,14 +190,13 @@ def _repair_ill(case: Case, misses: NearMisses) -> Iterator[Offers]:
 
 
 def _repair_hanging(case: Case, misses: NearMisses) -> Iterator[Offers]:
-    """Repair a node whose kubelet does not end its pods; one with a finalizer stays also where it does."""
+    """Repair a node whose kubelet does not end its pods; one that somebody's finalizer holds stays where it does."""
     infos = case.live.cluster.pods.infos
-    hanging = grouped(_terminating(case, misses, hanging=True))
-    for row, pods in hanging.items():
-        if not any(infos[pod].pod.metadata.finalizers for pod in pods):
-            names = tuple(infos[pod].key for pod in pods)
-            repaired = r.NodeRepair(node=case.live.cluster.nodes.names[row], taints=(), hanging=names)
-            yield case.tried(r.RepairNode(change=repaired, then=None), Trial(ended=tuple(pods)))
+    hanging = _terminating(case, misses, hanging=True)
+    for row, pods in grouped(one for one in hanging if not infos[one[1]].pod.metadata.held_by).items():
+        names = tuple(infos[pod].key for pod in pods)
+        repaired = r.NodeRepair(node=case.live.cluster.nodes.names[row], taints=(), hanging=names)
+        yield case.tried(r.RepairNode(change=repaired, then=None), Trial(ended=tuple(pods)))
 
 
 def _of_kubelet(keys: set[str], health: NodeHealth) -> set[str]:

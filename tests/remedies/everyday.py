@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tests.objects import HOSTNAME as HOST
-from tests.objects import affinity, head, node, pod, spread
+from tests.objects import Object, affinity, head, node, pod, spread
 
 ZONE = "topology.kubernetes.io/zone"
 KEY = "default/web"
@@ -133,6 +133,11 @@ ONLY_ONCE = {
     **claim("data", "", "pv"),
     "spec": {"accessModes": ["ReadWriteOncePod"], "resources": {"requests": {"storage": "1Gi"}}, "volumeName": "pv"},
 }
+
+
+def held(written: Object, *finalizers: str) -> Object:
+    return written | {"metadata": written["metadata"] | {"finalizers": [*finalizers]}}
+
 
 STORIES = (
     Story("too little cpu is free on any node",
@@ -402,7 +407,8 @@ STORIES = (
           [node("a"), claim("data"), storage_class("fast", "WaitForFirstConsumer"), web(**mounting("data"))],
           ("it names no storage class, and none is the default: name one, such as fast",), ("correct-name",)),
     Story("a kubelet does not end its pod",
-          [node("a", cpu="1"), pod("x", on="a", leaving=True),
+          [node("a", cpu="1"), held(pod("x", on="a", leaving=True), "batch.kubernetes.io/job-tracking"),
+           held(pod("z", on="a", cpu=None, leaving=True), "example.com/backup"),
            pod("y", on="a", cpu=None, created="2026-03-01T13:00:00Z"), web()],
           ("lacks cpu",), ("repair-node", "add-nodes"), ("wait",), best="repair-node"),
 )  # fmt: skip
