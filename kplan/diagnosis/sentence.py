@@ -237,9 +237,8 @@ def _lacked(group: c.NodesOut, on: str) -> tuple[str, str]:  # noqa: PLR0911 - o
                 f"take it, because claim {detail.claim} is for one pod only (ReadWriteOncePod), and {users} uses it",
             )
         case d.UnavailableClaim() as detail:
-            there = listing(detail.usable_on, detail.and_more) or "no node"
-            users = f", where {listing(detail.used_by)} has them" if detail.used_by else ""
-            return "can", f"use the devices of claim {detail.claim} (allocated on {there}{users})"
+            where = f" (allocated on {detail.where})" if detail.usable_on else ""
+            return "can", f"use the devices of claim {detail.claim}{where}"
         case d.SpreadLabelMissing() | d.AffinityLabelMissing() as detail:
             rule = f"the topology key of its rule{_suggestion(group.meant.suggested)}"
             return "has", f"label {detail.missing_label}, {rule}"

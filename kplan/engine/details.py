@@ -275,6 +275,12 @@ class UnavailableClaim(DetailBase, frozen=True, kw_only=True, tag="allocated-cla
     usable_on: tuple[str, ...] = ()  #: the first nodes from which they can be used
     and_more: int = 0  #: how many more such nodes there are
 
+    @property
+    def where(self) -> str:
+        """On which nodes they can be used, and who has them there."""
+        users = f", where {listing(self.used_by)} {'has' if len(self.used_by) == 1 else 'have'} them"
+        return listing(self.usable_on, self.and_more) + (users if self.used_by else "")
+
 
 class OtherFacts(DetailBase, frozen=True, kw_only=True, tag="other"):
     """The facts of a plugin from outside."""

@@ -108,9 +108,8 @@ def detail_text(detail: d.Detail) -> str:  # noqa: C901, PLR0911, PLR0912 - one 
             free = f"{detail.free} of them free{users}{tainted}"
             return f"claim {detail.claim} requests {wanted}: {detail.matching} {words}, {free}"
         case d.UnavailableClaim():
-            there = listing(detail.usable_on, detail.and_more) or "no node"
-            users = f", where {listing(detail.used_by)} has them" if detail.used_by else ""
-            return f"the devices of claim {detail.claim} can only be used on {there}{users}"
+            only = f"only be used on {detail.where}" if detail.usable_on else "be used on no node"
+            return f"the devices of claim {detail.claim} can {only}"
         case d.OtherFacts():
             return ", ".join(f"{_words(name)} {_value(value)}" for name, value in detail.facts.items())
         case _:

@@ -82,6 +82,12 @@ allowed
 ## devices of a report that is broken
 {kind: devices, claim: a/b, request: r, deviceClass: '', wanted: all, matching: x, free: '0'}
 => claim a/b requests all of any class (r): x devices match, 0 of them free
+## a claim whose devices several pods have elsewhere
+{kind: allocated-claim, claim: a/b, usedBy: [a/x, a/y], usableOn: [n1, n2, n3], andMore: 2}
+=> the devices of claim a/b can only be used on n1, n2, n3 and 2 more, where a/x, a/y have them
+## a claim whose devices no node has
+{kind: allocated-claim, claim: a/b, usedBy: [a/x]}
+=> the devices of claim a/b can be used on no node
 ## anything else
 {kind: other, reason: r, facts: {someThing: [a, b], isTrue: true, of: {here: 1, odd: [], none: null, text: ''}}}
 => some thing a, b, is true yes, of here 1

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Hashable, Iterator
-from functools import partial
+from functools import cache, partial
 from typing import ClassVar
 
 import msgspec
@@ -245,9 +245,11 @@ class DynamicResources:
         def explain(position: int) -> Iterator[MissingDevices]:
             return self._devices.missing(self._nodes.nodes[nodes.row(position)], state.to_allocate)
 
+        unavailable_claim = cache(lambda number: self._unavailable_claim(*state.unavailable[number]))
+
         def explain_claims(position: int) -> list[Detail]:
             row = nodes.row(position)
-            return [self._unavailable_claim(claim, rows) for claim, rows in state.unavailable if rows[row]]
+            return [unavailable_claim(number) for number, (_, rows) in enumerate(state.unavailable) if rows[row]]
 
         def explain_resources(position: int) -> list[Detail]:
             allocatable = self._nodes.nodes[nodes.row(position)].status.allocatable
