@@ -105,7 +105,8 @@ def bounds_of(scalers: Sequence[HorizontalPodAutoscaler]) -> Bounds | None:
 def bounds_in(snapshot: Snapshot, workload: WorkloadRef) -> Bounds | None:
     """Return the bounds within which an autoscaler of a snapshot keeps a workload, as `bounds_of` has them."""
     version = "v1" if workload.kind == "ReplicationController" else "apps/v1"
-    return bounds_of(Autoscalers(snapshot.horizontal_pod_autoscalers).of(version, *workload.parts))
+    own = [one for one in snapshot.horizontal_pod_autoscalers if one.spec.scale_target_ref.name == workload.name]
+    return bounds_of(Autoscalers(own).of(version, *workload.parts))
 
 
 def live_replicas(snapshot: Snapshot, kind: str, namespace: str, name: str) -> int | None:

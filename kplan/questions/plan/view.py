@@ -115,8 +115,8 @@ def _present_texts(document: p.PlanReport, *, is_sentence: bool = False) -> list
     silent = {node.node for node in present.nodes if node.is_silent}
     # Where all that is wrong with a workload is that its pods are on nodes that do not answer, the nodes are told.
     mild_ones = (health for health in present.workloads if _OF_NODES.issuperset(health.states))
-    of_nodes = [health for health in mild_ones if all(pod.node in silent for pod in health.troubled)]
-    workloads = [health for health in present.workloads if health not in of_nodes]
+    of_nodes = {health.workload for health in mild_ones if all(pod.node in silent for pod in health.troubled)}
+    workloads = [health for health in present.workloads if health.workload not in of_nodes]
     short = [health_words.workload_text(health) for health in workloads if health.is_short]
     others = [health_words.workload_text(health) for health in workloads if not health.is_short]
     well = (pod for pod in present.pods if pod.node not in silent or pod.state == "being-deleted")
