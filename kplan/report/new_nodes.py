@@ -35,8 +35,7 @@ _MESSAGES: Mapping[str, str] = {"Node isn't managed by karpenter": "not one of K
 
 def stay_reason(stay: KeptNode) -> str:
     """Return why a node stays: what the reason or the message means, else the message, or the reason itself."""
-    means = _REASONS.get(stay.reason, _OTHER).means
-    return means or _MESSAGES.get(stay.message) or stay.message or stay.reason
+    return _REASONS.get(stay.reason, _OTHER).means or _MESSAGES.get(stay.message) or stay.message or stay.reason
 
 
 def way_out(reason: str) -> str:

@@ -481,9 +481,8 @@ class SnapshotBuilder:
                     continue
                 hint = "leave one of them out, or give it another name"
                 message = "is in the input twice with different content"
-                self.problems.append(
-                    locate(index).locate(Problem(message, json_path="$.metadata.name", hint=hint), name)
-                )
+                problem = Problem(message, json_path="$.metadata.name", hint=hint)
+                self.problems.append(locate(index).locate(problem, name))
         if new:
             self._lean[kind.attribute] += lean_all(new)  # duplicates are compared with all they have
 
