@@ -60,7 +60,7 @@ _N_SOURCES = len(Volume.__struct_fields__) - 1
 _CALL = r'failed to call webhook: \w+ "[^"]*": '
 _REFUSAL = (
     r"""failed calling webhook "|admission webhook "[^"]+" denied the request|ValidatingAdmissionPolicy '[^']+' with """
-    r"""|(?<= is forbidden: )(?!exceeded quota: |failed quota: )"""
+    r"""|(?<= is forbidden: )(?!(?:exceeded|failed|status unknown for) quota: )"""
 )
 LONGEST_MESSAGE = 240  #: characters that are kept, and told, of what a server or a kubelet says
 API_VERSION = "kplan/v1"

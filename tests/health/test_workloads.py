@@ -66,6 +66,7 @@ def stateful(strategy: str, partition: int | None = None, *, ready: str = "True"
 
 
 REFUSED = condition("ReplicaFailure", "True", "FailedCreate")
+OF_QUOTA = [{**REFUSED[0], "message": 'pods "x-" is forbidden: status unknown for quota: team, resources: pods'}]
 FORBIDDEN = [{**REFUSED[0], "message": 'pods "x-" is forbidden: violates PodSecurity "restricted": so'}]
 OF_DEPLOYMENT = owned_by("Deployment/x", "Deployment-x")
 OF_CRON_JOB = owned_by("CronJob/x")
@@ -86,7 +87,7 @@ def test_a_quota_refuses_the_pods_of_each_workload_alike() -> None:
     ("objects", "said", "command"),
     [
         (ONE, "web/x: 1 of 1 pod is ready", ""),
-        ([workload("Deployment", {"replicas": 2}, conditions=REFUSED)],
+        ([workload("Deployment", {"replicas": 2}, conditions=OF_QUOTA)],
          ("web/x: 2 of 2 replicas are missing: the API server refuses its pods (FailedCreate);"
           " kubectl describe replicaset says why"), ""),
         ([workload("Deployment", {"replicas": 2}),
