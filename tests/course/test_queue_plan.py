@@ -216,6 +216,14 @@ def test_pods_that_kube_scheduler_leaves_alone_do_not_fail_a_plan() -> None:
     assert planner.plan([foreign]).placements[0].outcome.value == "Error"
 
 
+def test_a_pod_that_preempts_what_hangs_is_nominated_once_and_waits() -> None:
+    small, hanging = pod("small", on="a", cpu=None, created="2026-03-01T13:00:00Z"), pod("hanging", cpu="4", on="a")
+    hanging["metadata"]["deletionTimestamp"] = "2026-03-01T12:00:00Z"  # nothing tells that it was preempted
+    plan = planner_of(node("a"), small, hanging, pod("big", cpu="4", priority=10)).plan_queue()
+    assert [(step.event.value, step.pod, step.node) for step in plan.steps] == [("nominated", "default/big", "a")]
+    assert [change.outcome for change in plan.report().changes] == ["Unschedulable"]
+
+
 def test_what_is_odd_about_the_end_counts_as_a_warning_and_has_no_object_before_it() -> None:
     planner = planner_of(node("a"), pod("going", on="a", leaving=True))
     report = planner.plan_queue().report(fail_on=["warning"])

@@ -132,8 +132,7 @@ class Scheduler:
             return
         messages = self._motion.messages
         # Why a leftover pod fits nowhere is not noted anew: it came to rest minutes before.
-        is_known = row in self._leftover and result.outcome is Outcome.UNSCHEDULABLE and bool(messages.get(row))
-        if not is_known:
+        if row not in self._leftover or result.outcome is not Outcome.UNSCHEDULABLE or not messages.get(row):
             messages[row] = stored_message_of(self._motion.session, result) or result.message
         self._leftover.discard(row)
         self._motion.outcomes[row] = result.outcome
@@ -182,21 +181,21 @@ class Scheduler:
         self._motion.on_misfit()
 
     def _preempt(self, row: int, place: int, detail: PreemptionResult) -> None:
-        motion, victims = self._motion, detail.leaving_pods
+        motion, victims, nominator = self._motion, detail.leaving_pods, self._motion.session.nominator
         self.failures.forget()
-        motion.session.nominator.nominate(row, place)
-        because = ", ".join(motion.pods[victim].key for victim in victims)
-        node = motion.cluster.nodes.names[place]
-        motion.log.add_pod(StepEvent.NOMINATED, motion.pods[row], because, node=node)
+        # Where all have been told to go, and do not, nothing happens when it preempts them once more.
+        if nominator.row_of(row) is None or not all(motion.pods[victim].is_terminating for victim in victims):
+            because, node = ", ".join(motion.pods[victim].key for victim in victims), motion.cluster.nodes.names[place]
+            motion.log.add_pod(StepEvent.NOMINATED, motion.pods[row], because, node=node)
+        nominator.nominate(row, place)
         for cleared in detail.cleared_pods:
             self._clear_nomination(cleared)
         self.send_off(row, victims)
 
     def send_off(self, row: int, victims: Sequence[int]) -> None:
         """Have the victims of a pod leave; the scheduler deletes them in the background, and goes on meanwhile."""
-        motion = self._motion
-        leaving, name = ([motion.pods[victim] for victim in victims], motion.infos[row].key)
-        self.violations += [(name, pod.key) for pod in motion.disruptions.broken_by(leaving)]
+        motion, leaving = self._motion, [self._motion.pods[victim] for victim in victims]
+        self.violations += [(motion.infos[row].key, pod.key) for pod in motion.disruptions.broken_by(leaving)]
         self.leaving.append((row, leaving))
 
     @property
@@ -303,8 +302,7 @@ class GroupTurns:
             result = schedule_pod(session, first)
             self._scheduler.on_decision(result)
             yield result
-            message = stored_message_of(session, result) or result.message
-            self._scheduler.note_failure(first, result.outcome, message)
+            self._scheduler.note_failure(first, result.outcome, stored_message_of(session, result) or result.message)
             return
         self.n_unchanged += 1
         others = [pod for pod in session.pod_groups.unscheduled(key) if pod != first and queue.pull(pod)]
@@ -318,9 +316,8 @@ class GroupTurns:
         if not tried:
             return
         self._scheduler.recount_budgets()
-        group = GroupResult(key, [], Status.error(text), has_condition=False)
-        if not text:
-            group = schedule_group(session, key, tried)
+        failed = GroupResult(key, [], Status.error(text), has_condition=False)
+        group = failed if text else schedule_group(session, key, tried)
         # Each is live with all members before it on their nodes, as the cycle saw it.
         for result in live_decisions(session, group, tried):
             self._scheduler.on_decision(result)
