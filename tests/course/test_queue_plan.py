@@ -233,6 +233,13 @@ def test_what_is_odd_about_the_end_counts_as_a_warning_and_has_no_object_before_
     assert text.endswith("Verdict: failed (exit code 1): warning\n")
 
 
+def test_a_cluster_that_tells_no_time_is_as_it_is_at_the_last_deletion() -> None:
+    going = pod("going", on="a", leaving=True)
+    del going["metadata"]["creationTimestamp"]
+    report = planner_of(node("a"), going).plan_queue().report(fail_on=["warning"])
+    assert report.verdict.because == ("BeingDeleted",)  # it counts as gone, as it has not hung for long by now
+
+
 def test_a_change_that_moves_nothing_takes_a_round() -> None:
     web = running(deployment("web", 1), ["a"])
     assert planner_of(node("a"), web).roll_out([web[0]]).report().summary.rounds == 1

@@ -17,7 +17,7 @@ from typing import Protocol
 from kplan.api.core import Node
 from kplan.api.meta import controller_of
 from kplan.api.pod import ENDED
-from kplan.api.time import to_micros
+from kplan.api.time import seconds, to_micros
 from kplan.course.simulation.any_node import Uncertain
 from kplan.course.simulation.controllers.observed import ObservedPod
 from kplan.course.simulation.disruption import Disruptions
@@ -323,9 +323,7 @@ def _failing(simulation: Simulation) -> Mapping[tuple[str, str], str]:
 def _now(snapshot: Snapshot, pods: Iterable[ObservedPod], renewed: Mapping[str, float]) -> float:
     """Return the time of the snapshot; where it is not known, a moment after the last thing that happened in it.
 
-    Heartbeats and conditions tell that it was taken later than that.
-
-    `renewed`: when leases of nodes were renewed last.
+    `renewed`: when leases of nodes were renewed last; these and conditions tell that it was taken later than that.
     """
     if snapshot.taken_at is not None:
         try:
@@ -334,4 +332,6 @@ def _now(snapshot: Snapshot, pods: Iterable[ObservedPod], renewed: Mapping[str, 
             pass
     times = [at for pod in pods for at in (pod.created, pod.ready_since) if at]
     known = snapshot.latest_known or 0.0
-    return present(renewed, max(known, *times, 0.0)) or max(known, max(times, default=known or time.time()) + QUIET)
+    ends = filter(None, (seconds(pod.metadata.deletion_timestamp) for pod in snapshot.pods))
+    last = max(times, default=known or max(ends, default=time.time()))
+    return present(renewed, max(known, *times, 0.0)) or max(known, last + QUIET)
