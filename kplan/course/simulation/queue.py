@@ -177,13 +177,13 @@ class SchedulingQueue:
 
     def fork(self, session: Session) -> SchedulingQueue:
         """Return a copy of the queue, over a fork of the session."""
+        self._take_back()  # into heaps that are copied
         forked = SchedulingQueue(session)
         forked.now, forked.queued = self.now, self.queued.copy()
         forked.gated, forked._untold = self.gated.copy(), self._untold.copy()
         forked._active, forked._backoff, forked._errors = self._active.copy(), self._backoff.copy(), self._errors.copy()
         forked._waiting = {twins: pods.copy() for twins, pods in self._waiting.items()}
-        forked._twins = self._twins.copy()
-        forked._created = self._created.copy()
+        forked._twins, forked._created = self._twins.copy(), self._created.copy()
         if "sort_key" in vars(self):  # else nothing has been sorted here, and its plugins need not be made
             forked.sort_key = self.sort_key
         return forked
@@ -317,10 +317,8 @@ class SchedulingQueue:
             untold = next(iter(self._untold))
             del self._untold[untold]
             return untold
-        if may_come is None and self._aside:
-            for rested, (heap, key) in self._aside.items():
-                heap.push(key, rested)
-            self._aside.clear()
+        if may_come is None:
+            self._take_back()
         if not (self._active.keys or self._backoff.keys or self._errors.keys):  # most often
             return None
         pod = self._first(self._active, may_come)
@@ -345,6 +343,12 @@ class SchedulingQueue:
             self._aside[first] = heap, heap.keys[first]
             heap.discard(first)
         return None
+
+    def _take_back(self) -> None:
+        """Put the pods that lie aside back in their places."""
+        for pod, (heap, key) in self._aside.items():
+            heap.push(key, pod)
+        self._aside.clear()
 
     def _wait_for_errors(self) -> None:
         """Go on to when the first backoff after an error is over."""
