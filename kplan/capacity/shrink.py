@@ -69,7 +69,7 @@ def shrink_report(
         usage=shrinking.usage(gone),
         waiting=tuple(sorted(pod.key for pod in shrinking.waiting())),
         autoscaler=UNSET if base.followed is None else ref_to(base.followed),
-        price=UNSET if base.followed is None else prices_around(prices, (), [node.name for node in shrinking.freed]),
+        price=UNSET if base.followed is None else prices_around(prices, (), {node.name for node in shrinking.freed}),
     )
 
 

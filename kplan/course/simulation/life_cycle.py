@@ -172,7 +172,7 @@ class LifeCycle:
         motion.circles.note(pod, 1)
         motion.messages[row] = ""
         because = wanted.because
-        if claims := motion.maker.set_claims.take_fresh(pod.key):
+        if owner is not None and (claims := motion.maker.set_claims.take_fresh(pod.key)):
             because = f"{because}, with new claim{'s' * (len(claims) > 1)} {', '.join(claims)}"
         motion.log.add_pod(StepEvent.CREATED, pod, because)
         if owner is None:
