@@ -57,7 +57,7 @@ class PodGroups:
         """Know the same groups and members as those of the session of which this one's is a fork."""
         live._read()
         self.groups, self._members, self._n_read = live.groups.copy(), live._members.copy(), live._n_read
-        live._own.clear()  # from now on both copy the members of a group before they change
+        self._own, live._own = set(), set()  # from now on both copy the members of a group before they change
 
     def _changing(self, key: Key) -> dict[int, None]:
         if key not in self._own:
