@@ -9,7 +9,6 @@ strategy.go generateSelector.
 from __future__ import annotations
 
 import re
-import uuid
 from collections.abc import Callable
 from functools import cache, partial
 
@@ -18,6 +17,7 @@ from kplan.admission.gates import drop_disabled
 from kplan.admission.validation.checks import Object
 from kplan.api.core import plain_totals
 from kplan.api.labels import CONTROLLER_UID, job_labels
+from kplan.api.names import generated_uid
 from kplan.snapshot.defaults import pod_level_amounts, round_up
 
 _DATA_SOURCES = (("PersistentVolumeClaim", ""), ("VolumeSnapshot", "snapshot.storage.k8s.io"))
@@ -25,13 +25,6 @@ _DATA_SOURCES = (("PersistentVolumeClaim", ""), ("VolumeSnapshot", "snapshot.sto
 
 _BACKOFF = 6
 _MOST_BACKOFF = 2**31 - 1  # as good as no limit: each index has its own (upstream math.MaxInt32)
-_UIDS = uuid.UUID("6b706c61-6e00-5000-8000-000000000000")
-"""Namespace of the generated uids: an object always has the same uid."""
-
-try:
-    from _sha1 import sha1  # type: ignore[import-not-found] # Python's own, where it has one
-except ImportError:
-    from hashlib import sha1
 
 _COMPONENT = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
 _HOST = r"(?:[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?|\[[0-9a-fA-F:]+\])(?::[0-9]+)?"
@@ -227,12 +220,6 @@ def default_workload(obj: Object, kind: str) -> Object:
         metadata: Object = obj.setdefault("metadata", {})
         metadata["labels"] = metadata.get("labels") or dict(labels)
     return obj
-
-
-def generated_uid(*names: str) -> str:
-    """Return the uid of an object with these names: that of `uuid.uuid5`, which loads OpenSSL for one digest."""
-    digest = sha1(_UIDS.bytes + "/".join(names).encode(), usedforsecurity=False).digest()
-    return str(uuid.UUID(bytes=digest[:16], version=5))
 
 
 def default_template(template: Object) -> Object:

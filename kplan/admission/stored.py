@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from kplan.admission.defaults import default_pod, fill_in, generated_uid
+from kplan.admission.defaults import default_pod, fill_in
 from kplan.admission.gates import NEWEST, drop_disabled, is_on
 from kplan.admission.limits import qos_class
 from kplan.admission.podsecurity import Policy, violations
@@ -27,7 +27,7 @@ from kplan.api.core import Pod, PodSpec, ServiceAccount
 from kplan.api.decode import convert
 from kplan.api.field_errors import FieldError, errors_in, invalid_words
 from kplan.api.labels import COMPLETION_INDEX, GATED_CONDITION
-from kplan.api.names import GENERATED_LETTERS, in_letters
+from kplan.api.names import GENERATED_LETTERS, generated_uid, in_letters
 from kplan.api.pod import SCHEDULED
 from kplan.api.quantity import stored
 from kplan.facts import Document

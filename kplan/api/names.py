@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 import re
+import uuid
 from collections.abc import Iterable
 from functools import lru_cache
 from itertools import accumulate
@@ -16,6 +17,14 @@ import msgspec
 
 from kplan.api.meta import OwnerReference, PlainMeta, controller_of
 from kplan.facts import DerivedOnce
+
+try:
+    from _sha1 import sha1  # type: ignore[import-not-found] # Python's own, where it has one
+except ImportError:
+    from hashlib import sha1
+
+_UIDS = uuid.UUID("6b706c61-6e00-5000-8000-000000000000")
+"""Namespace of the generated uids: an object always has the same uid."""
 
 _NAME_PART = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
 _LABEL_VALUE = f"({_NAME_PART})?"
@@ -218,3 +227,9 @@ def controller_name(metadata: PlainMeta) -> str:
     """Return the controller of an object as `object_name`; empty for none."""
     owner = controller_of(metadata)
     return "" if owner is None else object_name(owner.kind, metadata.namespace, owner.name)
+
+
+def generated_uid(*names: str) -> str:
+    """Return the uid of an object with these names: that of `uuid.uuid5`, which loads OpenSSL for one digest."""
+    digest = sha1(_UIDS.bytes + "/".join(names).encode(), usedforsecurity=False).digest()
+    return str(uuid.UUID(bytes=digest[:16], version=5))

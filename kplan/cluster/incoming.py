@@ -10,14 +10,13 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from kplan.admission import Admission, Admitter, Named
-from kplan.admission.defaults import generated_uid
 from kplan.admission.gates import NEWEST
 from kplan.admission.limits import Rejection
 from kplan.admission.stored import WholeTemplate
 from kplan.api.core import PersistentVolume, PersistentVolumeClaim, Pod, ResourceQuota, ResourceQuotaStatus, Service
 from kplan.api.field_errors import FieldError, invalid_words
 from kplan.api.kinds import POD_MAKERS, by_kind_and_name, metadata_of, type_of
-from kplan.api.names import object_name
+from kplan.api.names import generated_uid, object_name
 from kplan.api.scheduling import PodGroup, PriorityClass
 from kplan.api.storage import StorageClass
 from kplan.documents.placement import Origin

@@ -6,6 +6,8 @@ import math
 import re
 from collections.abc import Iterator
 
+from msgspec.structs import replace
+
 from kplan.admission.schedules import Unreadable, read_schedule
 from kplan.admission.validation import checks as check
 from kplan.admission.validation.checks import Check, Object
@@ -13,6 +15,7 @@ from kplan.admission.validation.metadata import metadata_check, selector_errors,
 from kplan.admission.validation.pods import label_match_errors, template_errors
 from kplan.api.field_errors import OMITTED, Errors, go_struct, invalid, not_supported, quoted, required
 from kplan.api.labels import CONTROLLER_UID, JOB_NAME, LEGACY_CONTROLLER_UID, LEGACY_JOB_NAME, job_labels
+from kplan.api.names import generated_uid
 from kplan.api.time import is_time_zone
 
 _MOST_RULES = 20  # upstream maxPodFailurePolicyRules
@@ -228,13 +231,21 @@ _job = check.rules(
 )
 """The check of the spec of a job, except its selector."""
 
-job_errors = check.rules(
+_job_errors = check.rules(
     metadata_check(),
     _generated_errors,
     check.field("spec", _job, check.present("selector", selector_errors), label_match_errors, absent={}),
     _pod_name_errors,
 )
-"""The check of a job that has its generated selector and uid."""
+
+
+def job_errors(obj: Object, path: str) -> Errors:
+    """Check a job with its generated selector and uid; errors say UID for one that the API server is yet to draw."""
+    meta = obj.get("metadata", {})
+    made_up = generated_uid("Job", meta.get("namespace", ""), meta.get("name", ""))
+    for error in _job_errors(obj, path):
+        value, detail = (text.replace(made_up, "UID") for text in (error.value, error.detail))
+        yield replace(error, value=value, detail=detail)
 
 
 def _schedule_problems(schedule: str) -> Iterator[str]:
