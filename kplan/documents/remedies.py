@@ -65,7 +65,7 @@ class RemedyReport(Report, frozen=True, kw_only=True):
     would_help: dict[str, Remedy] | UnsetType = UNSET
     #: what would help these pods besides that is no action: to wait for somebody, to create or repair something
     beside: tuple[Remedy, ...] | UnsetType = UNSET
-    #: NAMESPACE/NAME of a pod -> the pods that it evicts to run without any action; absent where none does
+    #: NAMESPACE/NAME of a pod -> the pods that it evicts to run; absent where none does
     evicts: dict[str, tuple[str, ...]] | UnsetType = UNSET
     checked: bool = True  #: the whole set was carried out in a simulation, and has this result
 

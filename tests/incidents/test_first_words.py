@@ -86,6 +86,10 @@ TOO = pod("vip-too", cpu="6", priority=9, priorityClassName="vip")
         pytest.param([LARGE, BUSY, node("wide", "8"), pod("full", "wide", cpu="7"), *VIP, TOO], Remedy(),
                      ("2 of 2 pods run: default/vip gets in by evicting default/busy, and 1 more pod by evicting "
                       "others"), id="of several pods that get in by themselves the first is told"),
+        pytest.param([LARGE, *running(deployment("web", 1, cpu="7"), ["large"]), *VIP], Remedy(only=("moves",)),
+                     ("default/web-h1-000 stays pending: the only node, large, lacks cpu (requests 7, 5 free); no "
+                      "action helps; default/vip gets in by evicting default/web-h1-000"),
+                     id="a pod that is evicted keeps its name"),
         pytest.param([LARGE, BUSY, *VIP], Preempt(pods=("default/vip",)), "default/vip evicts default/busy on large",
                      id="a preemption begins with who evicts whom"),
         pytest.param([SMALL, LARGE, *web("False", **CRASHING), budget("web", minAvailable=1)], Drain(nodes=("large",)),

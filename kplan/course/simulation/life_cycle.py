@@ -192,10 +192,18 @@ class LifeCycle:
 
     def name_before(self, pod: ObservedPod) -> str:
         """Return NAMESPACE/NAME of the pod in whose place one was made: its own name is made up."""
-        row, place_of = pod.row, {new: gone for gone, new in self.replaced_by.items()} if pod.is_new else {}
-        while row in place_of:
-            row = place_of[row]
-        return self._motion.session.cluster.pods.infos[row].key
+        return self.names_before().get(pod.key, pod.key) if pod.is_new else pod.key
+
+    def names_before(self) -> dict[str, str]:
+        """Return NAMESPACE/NAME of pods that were made in the place of others -> that of the first one there."""
+        place_of = {new: gone for gone, new in self.replaced_by.items()}
+        infos, names = self._motion.session.cluster.pods.infos, dict[str, str]()
+        for new in place_of:
+            first = new
+            while first in place_of:
+                first = place_of[first]
+            names[infos[new].key] = infos[first].key
+        return names
 
     def hand_over(self, former: Owner, owner: Owner) -> None:
         """Give the pods of a workload that the snapshot does not hold to the applied workload of the same name.

@@ -84,17 +84,20 @@ def remedy_report(
     ]
     alternatives.sort(key=lambda other: (other.disturbance, other.price or 0.0, other.new_nodes))
     left = described.left
-    diagnoses = _diagnoses(playing.play(sets.by_rank(best.acts)).simulation.session, left)
+    at_end = playing.play(sets.by_rank(best.acts))
+    diagnoses = _diagnoses(at_end.simulation.session, goal.left(at_end))
     if goal.of and not left and not best.acts:
         before = _diagnoses(base.session, sorted(named))
         diagnoses = {
             pod: why for pod, why in before.items() if any(isinstance(one, r.Await) for one in why.remedies[:1])
         }
-    because = {pod: diagnosis.text for pod, diagnosis in diagnoses.items() if pod in left}
+    because = {pod: diagnosis.text for pod, diagnosis in diagnoses.items()} if left else {}
     if of_nodes := described.nodes:
         because = {pod: of_nodes.with_why_none(pod, why) for pod, why in because.items()}
-    helpful = dict(_beyond_actions(diagnoses, kinds))
-    removals = () if described.actions else by_itself.simulation.life.removals
+    names_at_end = at_end.simulation.life.names_before()
+    because = {names_at_end.get(pod, pod): why for pod, why in because.items()}
+    helpful = {names_at_end.get(pod, pod): first for pod, first in _beyond_actions(diagnoses, kinds)}
+    removals = at_end.simulation.life.removals
     evicts = grouped((one.by, one.pod.key) for one in removals if one.by is not None and one.by in named)
     chosen = conditions(showing.fail_on, "remedy")
     never_gone = (pod.key for pod in by_itself.simulation.pods.values() if pod.is_terminating)
@@ -106,9 +109,11 @@ def remedy_report(
     warnings = (*context.warnings, *missing, *_of_autoscaler(base), *(() if growth is None else growth.all_warnings))
     Candidates(playing, (), goal, by_hand=by_hand).offered()  # notes in `beside` what helps and is no action
     context = replace(context, warnings=tuple(dict.fromkeys(warnings)))
+    names_by_itself = by_itself.simulation.life.names_before()
+    targets = {names_by_itself.get(pod, pod) for pod in named}
     return RemedyReport(
         **judged(context, verdict_on(counted, context.warnings, chosen)),
-        pods=tuple(sorted(pod for pod in named if pod in base.objects.pod_by_key or pod in left)),
+        pods=tuple(sorted(pod for pod in targets if pod in base.objects.pod_by_key or pod in left)),
         workloads=UNSET if pods else workloads,
         leaving=tuple(pods_health(base.objects, [base.objects.pod_by_key[pod] for pod in leaving]).values()) or UNSET,
         remedy=described,
@@ -244,7 +249,7 @@ def _described(playing: Playing, goal: Goal, solution: Solution, kinds: Sequence
             described = replace(described, pods=pods, uncordons=accepts)
         actions.append(with_effects(described, before, after))
         before = after
-    after_all = playing.price(acts, before)
+    after_all, names = playing.price(acts, before), before.simulation.life.names_before()
     return RemedySet(
         kinds=sets.kinds_of((*playing.quotas, *acts)) or tuple(kinds),
         actions=tuple(actions),
@@ -254,7 +259,7 @@ def _described(playing: Playing, goal: Goal, solution: Solution, kinds: Sequence
         new_nodes=sets.new_nodes(acts),
         price=None if after_all is None or price is None else round(after_all - price, 9),
         nodes=node_changes(before.simulation),
-        left=tuple(goal.left(before)),
+        left=tuple(names.get(pod, pod) for pod in goal.left(before)),
         undo=tuple(line for act in acts if isinstance(act, LoosenBudget) for line in act.undoing),
         is_least=solution.is_least,
     )

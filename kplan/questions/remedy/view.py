@@ -131,17 +131,13 @@ def _pods_sentence(document: RemedyReport) -> str:
     if remedy.actions:
         before = _comes_first(document)
         text = f"{remedy_words(before)}{_for_some(before)}; or {_summary(remedy)}" if before else _summary(remedy)
-        return f"{capitalized(text)}; then {_ends(remedy)}"
+        return f"{capitalized(text)}; then {_ends(remedy)}{_besides(document)}"
     if not _tells_left(document):
         waits = dict.fromkeys(remedy_text(helpful) for helpful in (document.would_help or {}).values())
         enough = listing([*waits], most=2) or "nothing needs to be done"
         if document.nodes and document.nodes.added:
             enough = "the autoscaler does all by itself"
-        if document.evicts:
-            (by, victims), *more = document.evicts.items()
-            besides = f", and {count(len(more), 'more pod')} by evicting others" if more else ""
-            enough = f"{by} gets in by evicting {listing(victims, most=2)}{besides}"
-        return f"{_all_run(remedy)}: {enough}"
+        return f"{_all_run(remedy)}: {_by_evicting(document) or enough}"
     first, reasons = _first_left(document), document.because or {}
     like = max(sum(reason == reasons.get(first) for reason in reasons.values()), 1)
     who = f"{first} and {count(like - 1, 'other pod')} stay pending" if like > 1 else f"{first} stays pending"
@@ -149,7 +145,21 @@ def _pods_sentence(document: RemedyReport) -> str:
     helpful = (document.would_help or {}).get(first)
     ending = "no action helps" if helpful is None else f"what would help: {remedy_text(helpful)}"
     others = len(document.pods) - remedy.runs - like
-    return f"{who}{why}; {ending}" + (f"; {count(others, 'other pod')} too" if others else "")
+    return f"{who}{why}; {ending}" + (f"; {count(others, 'other pod')} too" if others else "") + _besides(document)
+
+
+def _by_evicting(document: RemedyReport) -> str:
+    """Return which pod gets in by evicting others, and how many besides; empty for none."""
+    if not document.evicts:
+        return ""
+    (by, victims), *more = document.evicts.items()
+    besides = f", and {count(len(more), 'more pod')} by evicting others" if more else ""
+    return f"{by} gets in by evicting {listing(victims, most=2)}{besides}"
+
+
+def _besides(document: RemedyReport) -> str:
+    evicting = _by_evicting(document)
+    return f"; {evicting}" if evicting else ""
 
 
 def _first_left(document: RemedyReport) -> str:
