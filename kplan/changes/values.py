@@ -451,6 +451,7 @@ class Patch(ChangeBase, frozen=True, tag="patch"):
     replaces: Count = 0  #: how many pods that run its controller replaces
     #: waiting pods of a StatefulSet, as NAMESPACE/NAME, which it does not replace before they run
     restarts: tuple[str, ...] = ()
+    cron_job: str = ""  #: NAMESPACE/NAME of the CronJob of a Job, whose next runs ask for the same; empty for none
 
     def __post_init__(self) -> None:
         json_object("patch", self.patch)
@@ -463,7 +464,8 @@ class Patch(ChangeBase, frozen=True, tag="patch"):
     @property
     def words(self) -> str:
         text = r.remedy_change(self.remedy)
-        return text if self.object.startswith(_CLAIM) else f"in {self.object}, {text}"
+        also = f" and CronJob/{self.cron_job}" if self.cron_job else ""
+        return text if self.object.startswith(_CLAIM) else f"in {self.object}{also}, {text}"
 
     @property
     def steps(self) -> tuple[str, ...]:
@@ -474,7 +476,11 @@ class Patch(ChangeBase, frozen=True, tag="patch"):
         if kind == "Job":  # its template cannot change: it is created again, with labels and a selector of its own
             template = {"metadata": {"labels": dict.fromkeys(sorted(job_labels("", "")))}, "spec": self.spec}
             again = as_json({"spec": {"selector": None, "template": template}})
-            return (f"kubectl get {name} -o yaml | {_created_again(again)}",)
+            anew = f"kubectl get {name} -o yaml | {_created_again(again)}"
+            if not self.cron_job:
+                return (anew,)
+            template_of_runs = as_json({"spec": {"jobTemplate": {"spec": {"template": {"spec": self.spec}}}}})
+            return (anew, f"kubectl patch {target_of(f'CronJob/{self.cron_job}')} -p {template_of_runs}")
         return (
             f"kubectl patch {name} -p {quote(self._whole)}",
             *(f"kubectl delete pod {pod_of(pod)}" for pod in self.restarts),

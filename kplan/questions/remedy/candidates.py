@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from kplan.api.affinity import untolerated
 from kplan.api.core import Pod
 from kplan.api.kinds import POD_MAKERS, SCALED
-from kplan.api.names import WorkloadRef
+from kplan.api.names import WorkloadRef, controller_name
 from kplan.api.quantity import grouped
 from kplan.changes import remedy as r
 from kplan.changes.limits import LoosenBudget, Pool
@@ -335,13 +335,19 @@ class Candidates:
             return None
         if isinstance(owner, JobState) and any(pod.node for pod in owner.pods.values()):
             return None  # its template cannot change while its pods run
-        patch = patch_of(infos[row].pod, changed, obj if isinstance(obj, Pod) else obj.spec.template)
+        template = obj if isinstance(obj, Pod) else obj.spec.template
+        patch = patch_of(infos[row].pod, changed, template)
         text = msgspec.json.encode(patch).decode()
         restarts = tuple(sorted(pod.key for pod in waiting_of_set(self._simulation, target)))
         # Running pods of its workload are replaced, and none with a bare pod.
         of_workload = () if owner is None else self._simulation.pods.values()
         n_running = sum(bool(pod.node) and self._simulation.workload_of(pod) == target for pod in of_workload)
-        return Patch(target, text, remedy, n_running, restarts) if patch else None
+        kind, _, name = controller_name(obj.metadata).partition("/")
+        cron_jobs = self._played.base.objects.cron_jobs if kind == "CronJob" else ()
+        asks_again = any(
+            one.metadata.key == name and one.spec.job_template.spec.template.spec == template.spec for one in cron_jobs
+        )
+        return Patch(target, text, remedy, n_running, restarts, name if asks_again else "") if patch else None
 
     def _tolerating(self) -> Iterator[Changes]:
         for row, _ in self._waiting:

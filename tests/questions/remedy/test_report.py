@@ -219,9 +219,14 @@ def test_a_job_is_created_again_in_one_command_that_leaves_nothing_undone() -> N
     waiting = head("Pod", name="train-0", namespace="default") | {"spec": {"containers": [CONTAINER]}}
     owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "train", "uid": "u", "controller": True}
     waiting["metadata"]["ownerReferences"] = [owner]
-    job["metadata"]["uid"] = "u"
-    (action,) = remedy(node("a", "2"), job, waiting, only=("requests",)).remedy.actions
-    (command,) = action.commands
+    job["metadata"] |= {"uid": "u", "ownerReferences": [owner | {"kind": "CronJob", "name": "night", "uid": "n"}]}
+    night = head("CronJob", name="night", namespace="default", uid="n")
+    night |= {"spec": {"schedule": "0 1 * * *", "jobTemplate": {"spec": {"template": job["spec"]["template"]}}}}
+    (action,) = remedy(node("a", "2"), job, waiting, night, only=("requests",)).remedy.actions
+    command, of_next_runs = action.commands
+    assert of_next_runs.startswith("kubectl patch cronjob night -n default -p")
+    assert '{"spec":{"jobTemplate":{"spec":{"template":{"spec":{"containers":[' in of_next_runs
+    assert "in Job/default/train and CronJob/default/night, lower the cpu request" in action.text
     assert command.startswith("kubectl get job train -n default -o yaml | kubectl patch --local -f - -o yaml -p ")
     assert command.endswith(" | kubectl replace --force -f -")
     assert '"selector":null' in command
