@@ -27,6 +27,7 @@ from kplan.changes.base import (
     pod_of,
 )
 from kplan.changes.limits import ChangeOfLimits
+from kplan.changes.remedy_words import remedy_change
 from kplan.errors import UsageError
 from kplan.facts import Count, Document, Seconds
 from kplan.reading.arguments import FilePath, Manifest, Option
@@ -463,7 +464,7 @@ class Patch(ChangeBase, frozen=True, tag="patch"):
 
     @property
     def words(self) -> str:
-        text = r.remedy_change(self.remedy)
+        text = remedy_change(self.remedy)
         also = f" and CronJob/{self.cron_job}" if self.cron_job else ""
         return text if self.object.startswith(_CLAIM) else f"in {self.object}{also}, {text}"
 

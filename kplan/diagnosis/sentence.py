@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from kplan.api.labels import HOSTNAME
 from kplan.api.quantity import clause, count, grouped, listing, readable
-from kplan.changes.remedy import NODE_STATES
+from kplan.changes.remedy_words import NODE_STATES
 from kplan.diagnosis import causes as c
 from kplan.diagnosis.intended import key_of_taint
 from kplan.engine import details as d

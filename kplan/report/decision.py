@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from kplan.api.quantity import behind_colon, clause, count, grouped, listing
 from kplan.changes import remedy as r
+from kplan.changes.remedy_words import of_members, remedy_words, untried
 from kplan.documents.nodes import new_node_text
 from kplan.documents.placement import Current, Failure, PodPlacement, ReasonCount, Rejection
 from kplan.framework.results import Outcome, Preemption, WhyNot
@@ -463,12 +464,12 @@ def remedy_text(remedy: r.Remedy) -> str:
     """Return a remedy and its effect as a sentence without a full stop."""
     helps = _helps(remedy.helps)
     if isinstance(remedy, r.Uncordon):  # a command, which nothing may follow that is not part of it
-        return f"{'for ' + helps + ': ' if helps else ''}{r.of_members(remedy)}{r.remedy_words(remedy)}"
-    change = f"{r.of_members(remedy)}{r.remedy_words(remedy)}"
+        return f"{'for ' + helps + ': ' if helps else ''}{of_members(remedy)}{remedy_words(remedy)}"
+    change = f"{of_members(remedy)}{remedy_words(remedy)}"
     if remedy.then is not None and remedy.helps and remedy.helps.pods > 1:  # the others may go elsewhere
         return f"{change} ({helps}, the first on {remedy.then})"
     then = f" -> {remedy.then}" if remedy.then is not None else ""
-    return f"{change}{then}{f' ({helps})' if helps else ''}{r.untried(remedy)}"
+    return f"{change}{then}{f' ({helps})' if helps else ''}{untried(remedy)}"
 
 
 def _helps(helps: r.Helped | UnsetType) -> str:

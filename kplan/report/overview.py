@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from kplan.api.names import object_name
 from kplan.api.quantity import count, grouped, listing
-from kplan.changes.remedy import remedy_change
+from kplan.changes.remedy_words import remedy_change
 from kplan.documents.base import Verdict, is_counted
 from kplan.documents.placement import GroupPlan, PlacementReport, PodPlacement, PreemptionReport, Unlisted
 from kplan.framework.results import Outcome

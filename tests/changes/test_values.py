@@ -9,6 +9,7 @@ from kplan.api.decode import DecodeError, convert
 from kplan.changes import remedy as r
 from kplan.changes import values as c
 from kplan.changes.limits import Admitted, GroupSize, LoosenBudget, Pool, RaiseQuota
+from kplan.changes.remedy_words import remedy_words
 from kplan.changes.timed import Timed
 from kplan.course.carry_out import carry_out
 from kplan.course.task import Task
@@ -163,4 +164,4 @@ ILL = r.NodeRepair(node="n 1", taints=("agent/off", "node.kubernetes.io/not-read
     ],
 )  # fmt: skip
 def test_a_remedy_is_said_with_what_it_is_about(remedy: r.Remedy, words: str) -> None:
-    assert r.remedy_words(remedy) == words
+    assert remedy_words(remedy) == words

@@ -9,7 +9,8 @@ from msgspec import UNSET
 
 from kplan.api.quantity import capitalized, clause, count, grouped, listing
 from kplan.changes.limits import RaiseQuota
-from kplan.changes.remedy import Await, Remedy, RepairNode, remedy_words
+from kplan.changes.remedy import Await, Remedy, RepairNode
+from kplan.changes.remedy_words import remedy_words
 from kplan.changes.values import AddNodes, Change, Move, Patch, Scale
 from kplan.documents.nodes import AddedNode, new_node_text
 from kplan.documents.remedies import RemedyReport, RemedySet

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from msgspec import UNSET
 
 from kplan.api.quantity import count, listing
-from kplan.changes.remedy import remedy_change
+from kplan.changes.remedy_words import remedy_change
 from kplan.documents.drains import Preempted, RunbookReport, RunbookStep, StuckNode
 from kplan.report.blocks import Block, Line, Preformatted, Span, line
 from kplan.report.options import ReportOptions
