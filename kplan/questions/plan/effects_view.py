@@ -12,7 +12,7 @@ from typing import NamedTuple
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from kplan.api.quantity import clause, count, grouped, listing
+from kplan.api.quantity import behind_colon, clause, count, grouped, listing
 from kplan.course.answers.drains import LOST_PODS_STAY, NODE_NOT_REACHED, NOT_REPLACED, TIMED_OUT
 from kplan.documents.change import Change, Forced, Obstacle, Timeline, WorkloadChange, WorkloadState
 from kplan.documents.placement import Origin
@@ -205,7 +205,7 @@ def _trouble(document: PlanReport) -> str:
     decided = [change for change in own if change.attempt is not None]
     of_subjects = (change for change in decided if change.owner_key in subjects)
     first = next(of_subjects, decided[0] if decided else None)
-    why = "" if first is None else _behind_colon(_why(document, first))
+    why = "" if first is None else behind_colon(_why(document, first))
     if first is not None and first.workload:
         number = sum(change.owner_key == first.owner_key for change in own)
         title = owner_title(first.owner_key)
@@ -279,7 +279,7 @@ def waits_text(document: PlanReport, among: Sequence[PodChange]) -> str:
     who = first.pod if like == 1 else f"{like} pods of {owner_title(first.owner_key)}"
     others = len(pending) - like
     more = f" (and {count(others, 'other pod')} too)" if others else ""
-    return f"{who} {'stays' if like == 1 else 'stay'} pending{more}{_behind_colon(_why(document, first))}"
+    return f"{who} {'stays' if like == 1 else 'stay'} pending{more}{behind_colon(_why(document, first))}"
 
 
 def _why(document: PlanReport, change: PodChange) -> str:
@@ -287,10 +287,6 @@ def _why(document: PlanReport, change: PodChange) -> str:
     decision = document.decision(change)
     has_own = decision is not None and (decision.diagnosis or decision.eviction)
     return why_nowhere(decision) if decision is not None and has_own else clause(document.why_pending(change))
-
-
-def _behind_colon(why: str) -> str:
-    return f": {why}" if why else ""
 
 
 def _blocks(document: PlanReport) -> str:
