@@ -269,12 +269,10 @@ class _Runbook:
 def _scaled(base: Base, change: r.ReplicasChange) -> tuple[c.Scale, c.Scale]:
     """Return a change of a number of replicas, with the bounds of their autoscaler, and the one that undoes it."""
     workload = WorkloadRef.parse(change.workload.replace(" ", "/", 1))
-    more, bounds = c.Scale(workload.key, change.to, change.old), bounds_in(base.objects, workload)
+    least, most, bounds = change.min_replicas, change.max_replicas, bounds_in(base.objects, workload)
+    more = c.Scale(workload.key, change.to, change.old, change.autoscaler or "", min_replicas=least, max_replicas=most)
     back = replace(more, replicas=change.old, old=change.to)
-    if bounds is None:
-        return more, back
-    more = replace(more, autoscaler=bounds.name, **bounds.to_keep(change.old, change.to))
-    return more, replace(back, autoscaler=bounds.name, min_replicas=bounds.lowest, max_replicas=bounds.highest)
+    return more, replace(back, min_replicas=bounds.lowest, max_replicas=bounds.highest) if bounds else back
 
 
 def _step(action: Any, change: c.Change, node: str = "", **more: Any) -> RunbookStep:
