@@ -24,8 +24,7 @@ from kplan.workloads.expansion import wanted_replicas
 class Replicas(msgspec.Struct, frozen=True):
     """The pods that a question creates for a workload, at the time when one of them finds no node."""
 
-    workload: str  #: such as Deployment default/web
-    kind: str
+    workload: WorkloadRef | None  #: None where it is not known, and of a pod that is no replica of one
     placed: tuple[int, ...]  #: rows of the replicas that have a node
     pending: int  #: number of the others: the pod itself, and those after it, which end as it does
     are_all: bool = True  #: the workload wants no others besides
@@ -38,7 +37,7 @@ class Replicas(msgspec.Struct, frozen=True):
 _OWNERS = ("ReplicaSet", "StatefulSet", "ReplicationController", "Job")
 
 _SHARING = ("Deployment", "ReplicaSet", "ReplicationController")  #: kinds whose replicas mount the same claims
-ALONE = Replicas("", "Pod", (), 1)  #: a pod that is no replica of a workload
+ALONE = Replicas(None, (), 1)  #: a pod that is no replica of a workload
 
 
 def replicas_of(
@@ -58,7 +57,7 @@ def replicas_of(
     mine = [other for other in rows if session.cluster.pods.infos[other].namespace == namespace]
     placed = tuple(other for other in mine if session.cluster.node_of[other] != NOWHERE)
     pending = len(mine) - len(placed) + sum(more.get(other, 0) for other in mine)
-    return Replicas(f"{origin.kind} {namespace}/{origin.name}", origin.kind, placed, pending)
+    return Replicas(WorkloadRef(origin.kind, namespace, origin.name), placed, pending)
 
 
 def owned_replicas(session: Session, row: int) -> Replicas:
@@ -79,7 +78,7 @@ def owned_replicas(session: Session, row: int) -> Replicas:
     wanted = _wanted(session, workload)
     if workload.kind == "StatefulSet":  # those after the first that waits are not there yet
         pending = max(pending, wanted - len(placed))
-    return Replicas(workload.title, workload.kind, placed, max(pending, 1), wanted == len(placed) + pending)
+    return Replicas(workload, placed, max(pending, 1), wanted == len(placed) + pending)
 
 
 def _wanted(session: Session, workload: WorkloadRef) -> int:
@@ -111,7 +110,7 @@ def workload_of(session: Session, info: PodInfo) -> str:
 
 def pending_replicas(session: Session, row: int, number: int) -> Replicas:
     """Return a number of pending pods that equal one, of a workload whose number of replicas is not known."""
-    return ALONE if _has_own_claims(session.cluster.pods.infos[row].pod, "") else Replicas("", "", (), number)
+    return ALONE if _has_own_claims(session.cluster.pods.infos[row].pod, "") else Replicas(None, (), number)
 
 
 def _has_own_claims(pod: Pod, kind: str) -> bool:

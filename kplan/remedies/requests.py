@@ -12,7 +12,6 @@ from kplan.admission import limits
 from kplan.admission.limits import Rejection
 from kplan.api.core import REQUESTS, Pod, container_totals
 from kplan.api.kinds import SCALED
-from kplan.api.names import WorkloadRef
 from kplan.changes import remedy as r
 from kplan.engine.details import Detail, InsufficientResource, TakenHostPort
 from kplan.framework.session import Session
@@ -195,8 +194,8 @@ def without_host_ports(case: Case, misses: NearMisses) -> Offers:
 
 def fewer(case: Case, replicas: Replicas) -> Offers:
     """Scale the workload down to the replicas that have a node."""
-    if replicas.kind in SCALED and replicas.placed and replicas.pending and replicas.are_all:
-        workload = WorkloadRef.parse(replicas.workload.replace(" ", "/", 1))
+    workload, is_short = replicas.workload, replicas.placed and replicas.pending and replicas.are_all
+    if workload is not None and workload.kind in SCALED and is_short:
         bounds = bounds_in(case.live.listers.snapshot, workload)
         change = r.ReplicasChange.between(workload, replicas.total, len(replicas.placed), bounds)
         yield Offer(r.LowerReplicas(change=change, then=None))
