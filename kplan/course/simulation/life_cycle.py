@@ -196,14 +196,10 @@ class LifeCycle:
 
     def names_before(self) -> dict[str, str]:
         """Return NAMESPACE/NAME of pods that were made in the place of others -> that of the first one there."""
-        place_of = {new: gone for gone, new in self.replaced_by.items()}
-        infos, names = self._motion.session.cluster.pods.infos, dict[str, str]()
-        for new in place_of:
-            first = new
-            while first in place_of:
-                first = place_of[first]
-            names[infos[new].key] = infos[first].key
-        return names
+        infos, first = self._motion.session.cluster.pods.infos, dict[int, int]()
+        for gone, new in self.replaced_by.items():  # in the order in which the new ones were made
+            first[new] = first.get(gone, gone)
+        return {infos[new].key: infos[row].key for new, row in first.items()}
 
     def hand_over(self, former: Owner, owner: Owner) -> None:
         """Give the pods of a workload that the snapshot does not hold to the applied workload of the same name.
