@@ -232,7 +232,7 @@ class ClusterAutoscalerEngine:
             larger = replace(group, most=group.target + n_waiting)
             advice = self._with_groups(larger if other is group else other for other in groups).provision(cluster)
             added = sum(new.facts.group == group.name for new in advice.adds)
-            if len(advice.unhelped()) < n_waiting and group.target + added > group.most:
+            if group.target + added > group.most and len(advice.unhelped()) < n_waiting:
                 cloud = _cloud(group, [nodes[name] for name in group.nodes if name in nodes])
                 yield (Pool(group.name, size=GroupSize(group.most, group.target + added, cloud)),)
 
