@@ -231,12 +231,14 @@ def _beyond_limits(prepared: Prepared) -> dict[str, tuple[str, ...]]:
     limited = {one.pool for refused in errors.values() for one in refused if one.refusal in _LIMITED}
     if not limited:
         return dict.fromkeys(prepared.provisioned.waiting, tuple(prepared.unready_pools))
-    unlimited = (replace(pool, spec=replace(pool.spec, limits={})) for pool in snapshot.node_pools)
-    pools = zip(snapshot.node_pools, unlimited, strict=True)
-    chosen = tuple(other if pool.metadata.name in limited else pool for pool, other in pools)
-    new = prepared.of(replace(snapshot, node_pools=chosen)).provisioned.nodes
+    pools = tuple(_unlimited(pool) if pool.metadata.name in limited else pool for pool in snapshot.node_pools)
+    new = prepared.of(replace(snapshot, node_pools=pools)).provisioned.nodes
     homes = {pod: node.template.name for node in new for pod in node.pods}
     return {pod: (homes[pod],) for pod in errors if homes.get(pod) in limited}
+
+
+def _unlimited(pool: NodePool) -> NodePool:
+    return replace(pool, spec=replace(pool.spec, limits={}))
 
 
 def _buffer_warnings(prepared: Prepared) -> Iterable[InputWarning]:
@@ -350,7 +352,7 @@ class Widening:
         for pool in self._prepared.usable_pools:
             requirements = enumerate(pool.spec.template.spec.requirements)
             lists = [index for index, wanted in requirements if wanted.operator in ("In", "NotIn")]
-            unlimited = replace(pool, spec=replace(pool.spec, limits={}))
+            unlimited = _unlimited(pool)
             # Limits that have room for new nodes: as the provider makes them, and at the most.
             planned = self._tried(unlimited) if pool.spec.limits else []
             alone = [change for at_most in (False, True) for change in self._limits_for(pool, planned, at_most=at_most)]
