@@ -26,7 +26,7 @@ from kplan.framework.cycle import CycleResult, schedule_pod
 from kplan.framework.group_cycle import GroupResult, GroupTry, reserve_again, schedule_group, try_group
 from kplan.framework.listers import Key
 from kplan.framework.pod_groups import group_of
-from kplan.framework.results import CycleState, Outcome, PluginError, Scope, Status
+from kplan.framework.results import CycleState, Outcome, PluginError, Status
 from kplan.framework.runtime import Framework
 from kplan.framework.session import Session
 from kplan.remedies.replicas import ALONE
@@ -190,9 +190,8 @@ def local_filters(framework: Framework, cycle: CycleState) -> frozenset[str] | N
     outcome = framework.run_pre_filter(cycle, framework.shape(cycle.pod))
     if outcome.status is not None or outcome.nodes is not None:
         return None
-    beyond = {filter_plugin.name for filter_plugin in framework.filter_plugins if filter_plugin.scope is Scope.CLUSTER}
-    beyond |= {plugin.name for plugin in chain(framework.reserve_plugins, framework.permit_plugins)}
-    return outcome.skipped if outcome.skipped >= beyond else None
+    reserving = {plugin.name for plugin in chain(framework.reserve_plugins, framework.permit_plugins)}
+    return outcome.skipped if outcome.skipped >= framework.cluster_filters | reserving else None
 
 
 def is_local(session: Session, info: PodInfo) -> bool:

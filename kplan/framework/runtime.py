@@ -39,6 +39,8 @@ class Framework:
         self.pre_filter_plugins = fwk.plugins_with(fwk.PreFilterPlugin, at("pre_filter"))
         self.filter_plugins = fwk.plugins_with(fwk.FilterPlugin, at("filter"))
         self._filters = [(plugin.name, plugin) for plugin in self.filter_plugins]
+        #: the filters that look beyond a node
+        self.cluster_filters = frozenset(one.name for one in self.filter_plugins if one.scope is fwk.Scope.CLUSTER)
         self.post_filter_plugins = fwk.plugins_with(fwk.PostFilterPlugin, at("post_filter"))
         self.group_post_filter_plugins = fwk.plugins_with(fwk.GroupPostFilterPlugin, at("post_filter"))
         self.pre_score_plugins = fwk.plugins_with(fwk.PreScorePlugin, at("pre_score"))

@@ -31,7 +31,7 @@ from kplan.config.releases import Release
 from kplan.engine.arrays import BoolArray, Int64Array, RowArray
 from kplan.engine.cluster import NOWHERE, Cluster
 from kplan.engine.node_table import NodeTable
-from kplan.framework.interface import CycleState, Scope
+from kplan.framework.interface import CycleState
 from kplan.framework.listers import Listers
 from kplan.framework.plugin_cache import ShapeEntry
 from kplan.framework.results import PreFilterOutcome
@@ -210,8 +210,7 @@ class Scratch:
         cycle, _, outcome = self._pre_filter(pod)
         if cycle.pod.host_ports or outcome.status is not None or outcome.nodes is not None:
             return False
-        around = {plugin.name for plugin in self.framework.filter_plugins if plugin.scope is Scope.CLUSTER}
-        return around <= outcome.skipped
+        return self.framework.cluster_filters <= outcome.skipped
 
     def rejections(self, pod: int, rows: Sequence[int]) -> list[Rejection | None]:
         """Return for each of some nodes why a pod does not fit, or None where it does; RunFiltersOnNode."""
