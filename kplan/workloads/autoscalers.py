@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from kplan.api.kinds import kind_of, split_api_version
+from kplan.api.kinds import POD_MAKERS, kind_of, split_api_version
 from kplan.api.names import WorkloadRef, object_name
 from kplan.api.quantity import grouped
 from kplan.api.workloads import ContainerResourcePolicy, HorizontalPodAutoscaler, VerticalPodAutoscaler
@@ -104,9 +104,8 @@ def bounds_of(scalers: Sequence[HorizontalPodAutoscaler]) -> Bounds | None:
 
 def bounds_in(snapshot: Snapshot, workload: WorkloadRef) -> Bounds | None:
     """Return the bounds within which an autoscaler of a snapshot keeps a workload, as `bounds_of` has them."""
-    version = "v1" if workload.kind == "ReplicationController" else "apps/v1"
     own = [one for one in snapshot.horizontal_pod_autoscalers if one.spec.scale_target_ref.name == workload.name]
-    return bounds_of(Autoscalers(own).of(version, *workload.parts))
+    return bounds_of(Autoscalers(own).of(POD_MAKERS[workload.kind].api_version, *workload.parts))
 
 
 def live_replicas(snapshot: Snapshot, kind: str, namespace: str, name: str) -> int | None:
