@@ -336,7 +336,8 @@ class Candidates:
         if isinstance(owner, JobState) and any(pod.node for pod in owner.pods.values()):
             return None  # its template cannot change while its pods run
         template = obj if isinstance(obj, Pod) else obj.spec.template
-        patch = patch_of(infos[row].pod, changed, template)
+        if not (patch := patch_of(infos[row].pod, changed, template)):
+            return None
         text = msgspec.json.encode(patch).decode()
         restarts = tuple(sorted(pod.key for pod in waiting_of_set(self._simulation, target)))
         # Running pods of its workload are replaced, and none with a bare pod.
@@ -347,7 +348,7 @@ class Candidates:
         asks_again = any(
             one.metadata.key == name and one.spec.job_template.spec.template.spec == template.spec for one in cron_jobs
         )
-        return Patch(target, text, remedy, n_running, restarts, name if asks_again else "") if patch else None
+        return Patch(target, text, remedy, n_running, restarts, name if asks_again else "")
 
     def _tolerating(self) -> Iterator[Changes]:
         for row, _ in self._waiting:
