@@ -91,11 +91,11 @@ def remedy_report(
         diagnoses = {
             pod: why for pod, why in before.items() if any(isinstance(one, r.Await) for one in why.remedies[:1])
         }
-    because = {pod: diagnosis.text for pod, diagnosis in diagnoses.items()} if left else {}
-    if of_nodes := described.nodes:
-        because = {pod: of_nodes.with_why_none(pod, why) for pod, why in because.items()}
-    names_at_end = at_end.simulation.life.names_before()
-    because = {names_at_end.get(pod, pod): why for pod, why in because.items()}
+    names_at_end, of_nodes = at_end.simulation.life.names_before(), described.nodes
+    because = {
+        names_at_end.get(pod, pod): of_nodes.with_why_none(pod, why.text) if of_nodes else why.text
+        for pod, why in (diagnoses.items() if left else ())
+    }
     helpful = {names_at_end.get(pod, pod): first for pod, first in _beyond_actions(diagnoses, kinds)}
     removals = at_end.simulation.life.removals
     evicts = grouped((one.by, one.pod.key) for one in removals if one.by is not None and one.by in named)
