@@ -97,7 +97,7 @@ class _Shrinking:
         planes = (node.metadata.name for row, node in enumerate(nodes) if row not in remaining)
         self.stays += (StayingNode(name=name, why="control-plane") for name in planes)
         while remaining:
-            cluster, rows = self._simulation.session.cluster, np.asarray(sorted(remaining), np.intp)
+            cluster, rows = self._simulation.cluster, np.asarray(sorted(remaining), np.intp)
             shares = np.zeros(len(rows))
             for resource in (CPU, MEMORY):
                 total = int(allocatable(cluster.nodes, resource).sum())
@@ -122,14 +122,14 @@ class _Shrinking:
 
     def usage(self, gone: RowArray) -> dict[str, Usage]:
         """Return the usage of all nodes before, and of those that stay afterwards."""
-        before, after = self._base.session.cluster, self._simulation.session.cluster
+        before, after = self._base.session.cluster, self._simulation.cluster
         rows = np.arange(len(before))
         then, now = amounts(before, rows), amounts(after, np.setdiff1d(rows, gone))
         return {name: usage(name, then[name], now[name]) for name in now}
 
     def _try_node(self, row: int) -> None:
         simulation = self._simulation
-        name = simulation.session.cluster.nodes.names[row]
+        name = simulation.cluster.nodes.names[row]
         leaving = drained_pods(simulation, [name])
         lost = sum(simulation.owner(pod) is None for pod in leaving)
         stays = (
@@ -153,7 +153,7 @@ class _Shrinking:
 
     def _last(self, name: str) -> StayingNode | None:
         """Return that a node stays because no other one that takes pods would be left; None where one is."""
-        nodes = self._simulation.session.cluster.nodes
+        nodes = self._simulation.cluster.nodes
         is_left = any(
             not nodes.unschedulable[row] and other != name and not any(map(is_hard, nodes.nodes[row].spec.taints))
             for row, other in enumerate(nodes.names)
@@ -165,7 +165,7 @@ class _Shrinking:
 
         A pod that has lost its place by recommended requests keeps all nodes: what it has room for is not known.
         """
-        waiting, cluster = self.waiting(), self._simulation.session.cluster
+        waiting, cluster = self.waiting(), self._simulation.cluster
         infos, row = cluster.pods.infos, cluster.nodes.row_of[name]
         resizes = [change for change in self._base.snapshot.changes if change.change == "resize"]
         resized = {name for change in resizes for name in change.objects}
@@ -194,7 +194,7 @@ class _Shrinking:
 
     def _without_place(self, name: str, row: int, leaving: Sequence[ObservedPod]) -> StayingNode | None:
         """Return that the node stays because a pod fits nowhere else in a copy of the cluster; None when all fit."""
-        infos = self._simulation.session.cluster.pods.infos
+        infos = self._simulation.infos
         moving = []  # those for which a controller makes another pod, and no claim
         for pod in leaving:
             spec = infos[pod.row].pod.spec

@@ -233,7 +233,7 @@ class Base:
     def session_for(self, snapshot: Snapshot) -> Session:
         """Return a new fork of the session whose listers read the objects of `snapshot`."""
         session = self.fork(listers=Listers(snapshot))
-        session.nominate_from_status(self.pending().rows)
+        session.nominate_from_status(self.pending.rows)
         return session
 
     @cached_property
@@ -372,11 +372,9 @@ class Base:
         DistinctResources().share(added)  # equal pods share them from now on
         return QuestionPods(tuple(rows), tuple(added), origins, refused, more)
 
-    def pending(self) -> QuestionPods:
-        return self._all_pending
-
     @cached_property
-    def _all_pending(self) -> QuestionPods:
+    def pending(self) -> QuestionPods:
+        """The pending pods of the snapshot."""
         keys = (pod.metadata.key for pod in self.objects.pods if not pod.spec.node_name)
         rows = (self.session.find(key) for key in keys)
         node_of = self.session.cluster.node_of
@@ -387,13 +385,13 @@ class Base:
 
         These can be added `with_pending`; beside other pods the question is not about them.
         """
-        pending = self.pending().rows if pods is None or with_pending else ()
+        pending = self.pending.rows if pods is None or with_pending else ()
         return self.resolve(pods or ()).distinct(pending)
 
     def pending_keys(self) -> list[str]:
         """Return the pending pods of the snapshot as NAMESPACE/NAME."""
         infos = self.session.cluster.pods.infos
-        return [infos[row].key for row in self.pending().rows]
+        return [infos[row].key for row in self.pending.rows]
 
     def info_of(self, question: QuestionPods, row: int) -> PodInfo:
         infos = self.session.cluster.pods.infos

@@ -174,7 +174,7 @@ class CarriedOut:
     @cached_property
     def come_back(self) -> dict[str, list[str]]:
         """The drained nodes to which new pods go, NAMESPACE/NAME: kubectl drain waits for the former ones alone."""
-        simulation, cluster = self.simulation, self.simulation.session.cluster
+        simulation, cluster = self.simulation, self.simulation.cluster
         drained = dict.fromkeys(name for drain in self.drains for name in drain.nodes)
         rows = {name: cluster.pods_on[cluster.nodes.row_of[name]] for name in drained if simulation.is_cordoned(name)}
         there = ((name, pod) for name, own in rows.items() for pod in filter(None, map(simulation.pods.get, own)))

@@ -152,8 +152,8 @@ class Opening:
             add_bounds(simulation, self.autoscalers, self.additions)
         if draws is not None and draws_turns:
             simulation.controllers.draws = simulation.queue.draws = draws
-            if self.base.options.sample and len(simulation.session.cluster):
-                simulation.session.sampling.start_index = draws.randrange(len(simulation.session.cluster))
+            if self.base.options.sample and len(simulation.cluster):
+                simulation.session.sampling.start_index = draws.randrange(len(simulation.cluster))
         return simulation
 
     @cached_property
@@ -167,7 +167,7 @@ class Opening:
     def still(self) -> Simulation:
         """The cluster before anything moves, where nothing takes time; it is forked, and never run."""
         # Without pending pods the two do not differ.
-        if self.pods is not None and (self.pods.rows or self.base.pending().rows):
+        if self.pods is not None and (self.pods.rows or self.base.pending.rows):
             session = self.base.fork(self.pods, Listers(self.snapshot))
             session.nominate_from_status(self.pods.rows)
             return start(session, self.snapshot, tries_pending=False)
@@ -260,7 +260,7 @@ class _Course:
             simulation.provisioner.remove_too()
         if task.queue is not None:
             change.occupancy = Occupancy(simulation) if self._is_watched else None
-            turns = in_turn(self._base.session, self._base.pending().rows)
+            turns = in_turn(self._base.session, self._base.pending.rows)
             for queued in turns:
                 if queued.place is QueuePlace.FOREIGN:
                     note_left_alone(simulation, queued.pod)

@@ -94,7 +94,7 @@ class Growing:
 
     def _current(self) -> Snapshot:
         """Return the cluster as it is now, without nodes that are gone."""
-        table, current = self._simulation.session.cluster.nodes, snapshot_of(self._simulation, self._snapshot)
+        table, current = self._simulation.cluster.nodes, snapshot_of(self._simulation, self._snapshot)
         if table.absent is None:
             return as_waiting(current, table.nodes)
         gone = [table.nodes[row] for row in np.flatnonzero(table.absent)]

@@ -55,7 +55,7 @@ def work_off(
     if queue.has_all_pending:
         simulation.node_lifecycle.go_on()
     turns = in_turn(simulation.session, question.rows)
-    n_known = len(simulation.session.cluster.pods) - len(question.added)
+    n_known = len(simulation.cluster.pods) - len(question.added)
     for row in range(n_known, n_known + len(question.added)):
         if row not in question.refused:
             simulation.life.announce(row)
@@ -72,7 +72,7 @@ def work_off(
         attempts.append(result.pod)
         fewest.append(result.n_feasible if result.outcome is Outcome.SCHEDULED else 0)
     simulation.max_rounds = EVER  # what happens from now on is followed to its end
-    infos = simulation.session.cluster.pods.infos
+    infos = simulation.infos
     return turns, is_roomy(min(fewest, default=0), [infos[row] for row in attempts])
 
 
@@ -193,7 +193,7 @@ def run_waves(base: Base, waves: Sequence[Sequence[str]] | None) -> d.WaveReport
     """
     session = base.session_for(base.objects)
     infos = session.cluster.pods.infos
-    pending = sorted(base.pending().rows, key=lambda row: (infos[row].pod.metadata.creation_timestamp or "~", row))
+    pending = sorted(base.pending.rows, key=lambda row: (infos[row].pod.metadata.creation_timestamp or "~", row))
     if waves is None:
         waves = [[infos[row].key for row in pending]]
     resolved = [[_arriving(session, name) for name in wave] for wave in waves]

@@ -36,7 +36,7 @@ class Replacements:
         base = self._base = change.origin
         self._simulation = change.simulation
         self._change = change
-        self._waited = frozenset(base.session.cluster.pods.infos[row].key for row in base.pending().rows)
+        self._waited = frozenset(base.session.cluster.pods.infos[row].key for row in base.pending.rows)
         rows = (change.simulation.session.pod_ids.get(key) for key in self._waited)
         pending = (change.simulation.pods.get(row) for row in rows if row is not None)
         staying = (pod for pod in pending if pod is not None and not pod.is_terminating)
@@ -133,7 +133,7 @@ class Replacements:
         """Return the last outcome of a pod without a node."""
         outcome = self._simulation.outcomes.get(pod.row)
         if outcome is None:
-            info = self._simulation.session.cluster.pods.infos[pod.row]
+            info = self._simulation.infos[pod.row]
             framework = self._simulation.session.framework_for(info)
             if framework is None:
                 return "Error"
@@ -219,7 +219,7 @@ class Replacements:
 
     def _is_gated_on_purpose(self, pod: ObservedPod) -> bool:
         """Tell whether scheduling gates keep a pod out of the queue, and not that something it needs is missing."""
-        gates = self._simulation.session.cluster.pods.infos[pod.row].pod.spec.scheduling_gates
+        gates = self._simulation.infos[pod.row].pod.spec.scheduling_gates
         return bool(gates) and self.outcome_of(pod) == "Gated"
 
     def _pending(self) -> Iterator[Happened]:

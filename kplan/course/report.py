@@ -117,7 +117,7 @@ def change_report(change: CarriedOut, decisions: Decisions | None = None) -> Pla
     base, command, decisions = change.origin, change.task.command, decisions or Decisions()
     showing, pods = decisions.showing, ChangedPods(change, decisions)
     chosen = verdict.conditions(showing.fail_on, command)
-    context, question = base.context(change.pods), change.pods or base.pending()
+    context, question = base.context(change.pods), change.pods or base.pending
     nodes = node_changes(change.simulation)
     is_of_all, names_pods = change.task.is_about_all, change.task.queue is not None and bool(change.task.queue.pods)
     emptied = [step.change for step in change.task.steps if isinstance(step.change, Drain | Fail)]
@@ -125,7 +125,7 @@ def change_report(change: CarriedOut, decisions: Decisions | None = None) -> Pla
     warnings = (*with_whole_groups(context.warnings), *_warnings(change, present))
     counted = _counted(change, pods.replacements, present or (), chosen)
     session = base.fork(question)
-    after = change.simulation.session.cluster
+    after = change.simulation.cluster
     at_first = before_growth(base.session.cluster, after)
     untried = change.untried
     further = {(workload.key, workload.because): untried.get(workload.key, 0) for workload in change.workloads}
@@ -224,7 +224,7 @@ class ChangedPods:
         self.replacements = Replacements(change)
         self._rollouts = rollout_remedies(change)
         #: the replacements as documents
-        changes = with_siblings([self._change(one) for one in self.replacements.all], self._simulation.session.cluster)
+        changes = with_siblings([self._change(one) for one in self.replacements.all], self._simulation.cluster)
         self.changes = held_back(self._simulation, changes)
 
     def _change(self, replacement: Replacement) -> PodChange:
@@ -278,7 +278,7 @@ class ChangedPods:
         owner = self._simulation.owner(pod)
         message = self.replacements.message_of(pod)
         if owner is None:
-            info = self._simulation.session.cluster.pods.infos[pod.row]
+            info = self._simulation.infos[pod.row]
             return info.shape + msgspec.json.encode(info.pod.spec.volumes), "", message
         return owner.workload.key if owner.workload.kind == "CronJob" else owner.ref.key, pod.target, message
 
@@ -288,5 +288,5 @@ class ChangedPods:
         return Counter(self._end_of(pod) for pod in self._simulation.pods.values() if not pod.node)
 
     def _ref(self, pod: ObservedPod) -> PodRef:
-        info, origins = self._simulation.session.cluster.pods.infos[pod.row], self._decisions.origins
+        info, origins = self._simulation.infos[pod.row], self._decisions.origins
         return pod_ref(info, origins.get(self._simulation.workload_of(pod)) if origins else None)

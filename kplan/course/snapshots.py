@@ -33,8 +33,8 @@ def snapshot_of(
     new pods are said to have started; None for the end of the simulation. After a long look ahead at rest that is too
     late: heartbeats of nodes would be old then.
     """
-    infos = simulation.session.cluster.pods.infos
-    nominator, names = simulation.session.nominator, simulation.session.cluster.nodes.names
+    infos = simulation.infos
+    nominator, names = simulation.session.nominator, simulation.cluster.nodes.names
     now = stamp(simulation.now if at is None else at)
     standing_pods = {pod.key: pod for pod in simulation.pods.values()}
     pods: list[Pod] = []

@@ -214,7 +214,7 @@ class Occupancy:
 
     def _note(self, at: float) -> None:
         _note(self._queue, at, len(self._since))
-        cluster = self._simulation.session.cluster
+        cluster = self._simulation.cluster
         nodes, n_changes = cluster.nodes, len(cluster.log)
         if nodes is not self._nodes:
             self._nodes = nodes

@@ -132,7 +132,7 @@ def _unsettled(simulation: Simulation, snapshot: Snapshot) -> Iterable[InputWarn
     if simulation.circle:
         yield InputWarning("EvictionCycle", "", simulation.circle)
     volume_of = {key_of(claim): claim.spec.volume_name for claim in snapshot.persistent_volume_claims}
-    infos = simulation.session.cluster.pods.infos
+    infos = simulation.infos
     unnamed = simulation.session.reserved_objects().unnamed
     for row, observed in simulation.pods.items():
         pod = infos[row].pod

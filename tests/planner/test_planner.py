@@ -63,7 +63,7 @@ def test_pods_that_have_ended_take_no_room_and_are_not_pending():
     asking = planner([*WORLD, *ended, unplaced])
 
     assert asking.place("default/web-1").node == "b"
-    names = [asking.session.cluster.pods.infos[row].name for row in asking.pending().rows]
+    names = [asking.session.cluster.pods.infos[row].name for row in asking.pending.rows]
     assert names == ["web-1", "web-2"]
     with pytest.raises(UsageError, match="has failed"):
         asking.place("default/done")
@@ -71,7 +71,7 @@ def test_pods_that_have_ended_take_no_room_and_are_not_pending():
 
 def test_a_pod_on_a_node_that_is_not_there_is_not_pending():
     asking = planner([*WORLD, pod("astray", on="gone")])
-    assert [asking.session.cluster.pods.infos[row].name for row in asking.pending().rows] == ["web-1", "web-2"]
+    assert [asking.session.cluster.pods.infos[row].name for row in asking.pending.rows] == ["web-1", "web-2"]
     with pytest.raises(UsageError):
         asking.place("default/astray")
 

@@ -95,7 +95,7 @@ def _hanging(drains: Sequence[Draining]) -> list[InputWarning]:
 def _not_ready(simulation: Simulation, drains: Sequence[Draining]) -> list[InputWarning]:
     # Upstream: pkg/kubelet/kubelet.go syncLoop skips pods for errors of the runtime, not for those of the network; a
     # node's conditions tell the two apart in their message only.
-    table = simulation.session.cluster.nodes
+    table = simulation.cluster.nodes
     drained = {name for work in drains for name in work.nodes} - simulation.lost_nodes
     conditions = {name: table.nodes[table.row_of[name]].status.conditions for name in drained if name in table.row_of}
     return [

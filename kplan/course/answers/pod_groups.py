@@ -131,7 +131,7 @@ def group_plans(simulation: Simulation, changes: Iterable[PodChange]) -> tuple[d
     rows = (simulation.session.pod_ids.get(change.recreated_as or change.pod) for change in changes)
     keys = (None if row is None else simulation.queue.key_of(row) for row in rows)
     members: dict[Key, list[ObservedPod]] = {key: [] for key in keys if key is not None}
-    infos, groups = simulation.session.cluster.pods.infos, simulation.groups
+    infos, groups = simulation.infos, simulation.groups
     for row, pod in simulation.pods.items():
         key = group_of(infos[row])
         if key in members:

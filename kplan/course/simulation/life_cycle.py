@@ -196,7 +196,7 @@ class LifeCycle:
 
     def names_before(self) -> dict[str, str]:
         """Return NAMESPACE/NAME of pods that were made in the place of others -> that of the first one there."""
-        infos, first = self._motion.session.cluster.pods.infos, dict[int, int]()
+        infos, first = self._motion.infos, dict[int, int]()
         for gone, new in self.replaced_by.items():  # in the order in which the new ones were made
             first[new] = first.get(gone, gone)
         return {infos[new].key: infos[row].key for new, row in first.items()}

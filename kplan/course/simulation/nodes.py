@@ -148,7 +148,7 @@ def join(simulation: Simulation, adds: Sequence[NewNode]) -> None:
 
 
 def comes_with_node(simulation: Simulation, pod: ObservedPod) -> bool:
-    row_of, n_joined = simulation.session.cluster.nodes.row_of, len(simulation.joined)
+    row_of, n_joined = simulation.cluster.nodes.row_of, len(simulation.joined)
     is_there = bool(pod.target) and pod.node == pod.target
     return is_there and row_of[pod.node] >= len(row_of) - n_joined
 
@@ -164,7 +164,7 @@ def _start(simulation: Simulation, pod: Pod) -> None:
     simulation.life.newcomers.append(row)
     simulation.disruptions.join(observed, info)
     simulation.circles.note(observed, 1)
-    simulation.life.bind(row, simulation.session.cluster.nodes.row_of[node])
+    simulation.life.bind(row, simulation.cluster.nodes.row_of[node])
 
 
 _EVICT_ALL = DrainOptions(force=True, delete_emptydir_data=True, skip_wait_for_delete_timeout=30)

@@ -78,7 +78,7 @@ def decided_in_time(subject: Subject, clock: Clock, showing: Showing) -> NodesRe
         price=changes.price,
         warnings=(*plan.all_warnings, *growth.all_warnings),
     )
-    after = plan.simulation.session.cluster
+    after = plan.simulation.cluster
     return replace(
         _report(base, growth.autoscaler, advice, showing, unavailable=plan.unavailable),
         steps=tuple(plan.steps),

@@ -59,7 +59,7 @@ class Preempt(AboutPods, frozen=True):
         if not self.follow:
             return report
         aftermath, course = follow_victims(subject.base, WorkedOff(tuple(pods)))
-        before, after = subject.base.session.cluster, course.simulation.session.cluster
+        before, after = subject.base.session.cluster, course.simulation.cluster
         return replace(
             report,
             aftermath=aftermath,

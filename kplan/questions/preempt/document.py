@@ -30,7 +30,7 @@ _MOST_NODES = 5
 def pending_in_turn(base: Base) -> list[str]:
     """List the pending pods that kube-scheduler tries, NAMESPACE/NAME, in the order of the scheduling queue."""
     session = base.session
-    queue = in_turn(session, base.pending().rows)
+    queue = in_turn(session, base.pending.rows)
     return [session.cluster.pods.infos[queued.pod].key for queued in queue if queued.place is QueuePlace.ACTIVE]
 
 
@@ -102,7 +102,7 @@ def follow_victims(base: Base, queue: WorkedOff) -> tuple[tuple[Aftermath, ...],
     decisions = Decisions(Showing(nodes=(), others=(), explain=True, is_whole=True))
     change = carry_out(base, Task(queue=queue), decisions)
     simulation = change.simulation
-    infos = simulation.session.cluster.pods.infos
+    infos = simulation.infos
     unreplaced = {pod.row for lost in simulation.life.lost.values() for pod in lost}
     aftermath = []
     for removal in simulation.life.removals:

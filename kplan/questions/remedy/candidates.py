@@ -129,7 +129,7 @@ class Candidates:
         disruptions = self._simulation.disruptions
         free = [pod for pod in self._others if not disruptions.refusal(pod)]
         alike: dict[Any, ObservedPod] = {}
-        infos = self._simulation.session.cluster.pods.infos
+        infos = self._simulation.infos
         for pod in free:
             own = pod.key if infos[pod.row].pod.spec.volumes else ""
             alike.setdefault((pod.node, infos[pod.row].shape, own), pod)
@@ -224,7 +224,7 @@ class Candidates:
                 yield (AwaitNodes((name,), tuple(sorted(health.startup_taints))),)
 
     def _uncordon(self) -> Iterator[Changes]:
-        nodes = self._simulation.session.cluster.nodes
+        nodes = self._simulation.cluster.nodes
         rows = (row for row, node in enumerate(nodes.nodes) if not node.metadata.deletion_timestamp)
         names = [nodes.names[row] for row in rows if nodes.unschedulable[row]]
         self.is_complete &= len(names) <= _MOST_CORDONED
@@ -240,7 +240,7 @@ class Candidates:
 
     def _nodes(self) -> Iterator[Changes]:
         followed = None if self._by_hand else self._played.base.followed
-        infos = self._simulation.session.cluster.pods.infos
+        infos = self._simulation.infos
         nodes = self._played.base.session.cluster.nodes
         waiting = [infos[row].requests for row, _ in self._waiting]
 
@@ -315,7 +315,7 @@ class Candidates:
                         yield acts
 
     def _patches(self, rows: Sequence[int], remedy: r.Remedy, changed: Pod) -> Iterator[Patch]:
-        infos, targets = self._simulation.session.cluster.pods.infos, set()
+        infos, targets = self._simulation.infos, set()
         for row in rows:
             if remedy.members and infos[row].key not in remedy.members:
                 continue
@@ -327,7 +327,7 @@ class Candidates:
 
     def _patch_of(self, row: int, remedy: r.Remedy, changed: Pod) -> Patch | None:
         """Return the patch of a waiting pod's workload with which the pod is as `changed`; None where there is none."""
-        infos, owner = self._simulation.session.cluster.pods.infos, self._simulation.owner(self._simulation.pods[row])
+        infos, owner = self._simulation.infos, self._simulation.owner(self._simulation.pods[row])
         target = f"Pod/{infos[row].key}" if owner is None else owner.workload.key
         obj = infos[row].pod if owner is None else object_of(self._played.base.objects, target)
         is_patched_already = any(isinstance(act, Patch) and act.object == target for act in self._acts)
@@ -352,7 +352,7 @@ class Candidates:
 
     def _tolerating(self) -> Iterator[Changes]:
         for row, _ in self._waiting:
-            pod = self._simulation.session.cluster.pods.infos[row].pod
+            pod = self._simulation.infos[row].pod
             for taints in self._playing.pool_taints:
                 missing = [taint for taint in untolerated(pod.spec.tolerations, taints) if is_hard(taint)]
                 if missing and not any(states_condition(taint.key) for taint in missing):

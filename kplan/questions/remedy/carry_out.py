@@ -235,7 +235,7 @@ class Playing:
 
 def movable(simulation: Simulation) -> list[ObservedPod]:
     """List the running pods of the snapshot that a controller creates again and that may run elsewhere, by name."""
-    infos = simulation.session.cluster.pods.infos
+    infos = simulation.infos
     pods = []
     for row in room.movable(simulation.session, simulation.pods):
         pod, spec = simulation.pods[row], infos[row].pod.spec
