@@ -183,9 +183,7 @@ def least_number(fits: Callable[[int], int], fit_now: int, wanted: int, guess: i
 def _daemons_of(base: Base) -> Iterator[tuple[PodTemplateSpec, Pod]]:
     """Yield for each daemon set a template that selects its nodes, and a pod as it runs there."""
     infos = base.session.cluster.pods.infos
-    workloads = unmoved(base).workloads
-    for key in workloads.keys():  # noqa: SIM118 - not a mapping
-        state = workloads.find(key)
+    for state in unmoved(base).workloads.all():
         if not isinstance(state, DaemonSetState | ForeignState) or state.ref.kind != DAEMON_SET:
             continue
         # A running pod has been through admission, and the template has not.

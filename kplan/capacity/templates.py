@@ -286,7 +286,6 @@ def _renumbered(pod: Pod, number: int) -> Pod:
 
 def own_workloads(base: Base) -> dict[str, int]:
     """Return the workloads whose replicas can be counted, KIND/NAMESPACE/NAME, with the number of pods on nodes."""
-    workloads = unmoved(base).workloads
     known = {cron.metadata.key for cron in base.objects.cron_jobs}
     owners = ((job.metadata, controller_of(job.metadata)) for job in base.objects.jobs)
     runs = ((job, f"{job.namespace}/{owner.name}") for job, owner in owners if owner and owner.kind == "CronJob")
@@ -295,14 +294,14 @@ def own_workloads(base: Base) -> dict[str, int]:
     owned_sets = (one.metadata for one in base.objects.replica_sets if controller_of(one.metadata) is not None)
     is_scaled = {f"ReplicaSet/{metadata.key}" for metadata in owned_sets}
     running = {f"CronJob/{cron_job.metadata.key}": 0 for cron_job in base.objects.cron_jobs}
-    for key in workloads.keys():  # noqa: SIM118 - not a mapping
-        state = workloads.find(key)
+    for state in unmoved(base).workloads.all():
+        key = state.ref.key
         if isinstance(state, DeploymentState):
             if _revision(_maker(state)) is not None:
                 running[key] = sum(_running(replica_set) for replica_set in state.sets.values())
         elif key in job_of:
-            running[job_of[key]] += 0 if state is None else _running(state)
-        elif state is not None and not _is_left_out(state) and (key not in is_scaled or state.pods or state.desired):
+            running[job_of[key]] += _running(state)
+        elif not _is_left_out(state) and (key not in is_scaled or state.pods or state.desired):
             running[key] = _running(state)
     return dict(sorted(running.items()))
 

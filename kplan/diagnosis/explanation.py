@@ -33,7 +33,6 @@ def closest_rows(outcome: FilterOutcome, limit: int | None) -> dict[Group, list[
         rows = list(range(outcome.n_nodes))[:limit]
         return {(outcome.pre_filter_status.plugin, text): rows for text in outcome.pre_filter_status.reasons}
     closest: dict[Group, list[int]] = {}
-    all_rows = np.arange(outcome.n_nodes) if outcome.rows is None else outcome.rows
     measured = outcome.verdicts_count
     n_reasons = np.zeros(len(outcome.first), np.int64)  # against each position
     for verdict in (verdict for _, verdict in outcome.verdicts if verdict.bits.any()):
@@ -48,7 +47,7 @@ def closest_rows(outcome: FilterOutcome, limit: int | None) -> dict[Group, list[
             if len(positions):
                 missing = np.zeros_like(positions) if reason.shortfall is None else reason.shortfall(positions)
                 ordered = positions[np.lexsort((positions, missing, n_reasons[positions]))]
-                closest[plugin, reason.text] = all_rows[ordered[:limit]].tolist()
+                closest[plugin, reason.text] = outcome.filtered_rows[ordered[:limit]].tolist()
     _add_unmeasured(outcome, closest, limit)
     return closest
 

@@ -324,12 +324,11 @@ class _PluginVerdict(msgspec.Struct, frozen=True):
 
 
 def _filtered(session: Session, info: PodInfo, outcome: FilterOutcome) -> Iterator[c.NodesOut]:
-    rows = np.arange(outcome.n_nodes) if outcome.rows is None else outcome.rows
     counted = outcome.verdicts_count
     for index, (plugin, verdict) in enumerate(outcome.verdicts):
         rejected = np.flatnonzero((outcome.first == index) & counted)
         if len(rejected):
-            judged = _PluginVerdict(session, info, plugin, verdict, rows)
+            judged = _PluginVerdict(session, info, plugin, verdict, outcome.filtered_rows)
             yield from (_nodes_of(judged, group) for group in _groups(judged, rejected))
 
 

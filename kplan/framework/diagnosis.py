@@ -82,6 +82,11 @@ class FilterOutcome(msgspec.Struct, dict=True):
     n_counted: int | None = None
 
     @cached_property
+    def filtered_rows(self) -> RowArray:
+        """Row of each node that was filtered, by its position in `verdicts`."""
+        return np.arange(self.n_nodes) if self.rows is None else self.rows
+
+    @cached_property
     def first(self) -> Int64Array:
         """Index into `verdicts` of the first that rejects, -1 for none; shape (n_filtered,)."""
         return first_rejectors(self.verdicts, self.n_nodes if self.rows is None else len(self.rows))

@@ -323,7 +323,7 @@ class NearMisses:
     """
 
     def __init__(self, outcome: FilterOutcome) -> None:
-        self.rows: RowArray = np.arange(outcome.n_nodes) if outcome.rows is None else outcome.rows
+        self.rows = outcome.filtered_rows
         self.verdicts: dict[str, Verdicts] = dict(outcome.verdicts)
 
     @cached_property

@@ -357,10 +357,9 @@ class LifeCycle:
         motion.circles.note(pod, 1)
         motion.log.add_pod(StepEvent.BOUND, pod)
         motion.notice(PodAdded(info))
-        cluster = motion.cluster
-        bound = cluster.pods.infos[row]
+        bound = motion.infos[row]
         status = replace(bound.pod.status, start_time=stamp(motion.now))
-        cluster.update(row, become(bound, replace(bound.pod, status=status)))
+        motion.cluster.update(row, become(bound, replace(bound.pod, status=status)))
         if pod.is_ready:
             motion.log.add_pod(StepEvent.READY, pod, of_time=True)
         self.on_bound(row)

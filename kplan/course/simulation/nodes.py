@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from kplan.api.core import Pod
-from kplan.api.meta import controller_of
+from kplan.api.names import controller_name
 from kplan.autoscaling.seam import NewNode, RemovalTimes
 from kplan.changes.values import DrainOptions, Upgrade
 from kplan.course.simulation.controllers.observed import Create, ObservedPod
@@ -141,9 +141,7 @@ def join(simulation: Simulation, adds: Sequence[NewNode]) -> None:
             simulation.enqueue(owner)
     for new in adds:
         for pod in new.daemons:
-            reference = controller_of(pod.metadata)
-            name = "" if reference is None else f"{reference.kind}/{pod.metadata.namespace}/{reference.name}"
-            if not isinstance(simulation.workloads.owner(name), DaemonSetState):
+            if not isinstance(simulation.workloads.owner(controller_name(pod.metadata)), DaemonSetState):
                 _start(simulation, pod)
 
 
