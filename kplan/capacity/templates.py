@@ -21,7 +21,6 @@ from kplan.api.labels import (
     COMPLETION_INDEX,
     STATEFUL_INDEX,
     STATEFUL_NAME,
-    TEMPLATE_HASH,
     InvalidSelector,
     parse_selector,
 )
@@ -374,11 +373,9 @@ def _owner(base: Base, key: str) -> Owner:
 def _maker(deployment: DeploymentState) -> Owner:
     if deployment.current is not None:
         return deployment.current
-    labels = {**deployment.spec.metadata.labels, TEMPLATE_HASH: deployment.revision}
-    template = replace(deployment.spec, metadata=replace(deployment.spec.metadata, labels=labels))
-    ref = deployment.ref
-    name = f"{ref.name}-{deployment.revision}"
-    return ReplicaSetState(WorkloadRef("ReplicaSet", ref.namespace, name), {"": template})
+    new = deployment.new_set()
+    ref = WorkloadRef("ReplicaSet", new.metadata.namespace, new.metadata.name)
+    return ReplicaSetState(ref, {"": new.spec.template})
 
 
 def _revision(owner: Owner) -> str | None:

@@ -12,8 +12,8 @@ from msgspec.structs import replace
 from kplan.admission.defaults import default_job
 from kplan.api.core import Pod, PodTemplateSpec, ReplicationController
 from kplan.api.kinds import split_api_version, type_of
-from kplan.api.labels import COMPLETION_INDEX, STATEFUL_INDEX, STATEFUL_NAME, TEMPLATE_HASH
-from kplan.api.meta import LabelSelector, OwnerReference, PlainMeta
+from kplan.api.labels import COMPLETION_INDEX, STATEFUL_INDEX, STATEFUL_NAME
+from kplan.api.meta import OwnerReference, PlainMeta
 from kplan.api.names import in_letters, object_name
 from kplan.api.pod import PodTemplate
 from kplan.api.workloads import (
@@ -22,8 +22,6 @@ from kplan.api.workloads import (
     Deployment,
     Job,
     ReplicaSet,
-    ReplicaSetMeta,
-    ReplicaSetSpec,
     StatefulSet,
 )
 from kplan.facts import InputWarning
@@ -31,7 +29,14 @@ from kplan.rules.pod_info import daemon_set_of
 from kplan.rules.resources import NANO, PODS, is_counted, nano, pod_requests
 from kplan.snapshot.model import Snapshot
 from kplan.workloads import Manifests, Object, WrittenWorkload
-from kplan.workloads.new_pods import eligibilities, pinned, stateful_claims, template_pod, with_tolerations
+from kplan.workloads.new_pods import (
+    eligibilities,
+    pinned,
+    replica_set_of,
+    stateful_claims,
+    template_pod,
+    with_tolerations,
+)
 
 MAX_REPLICAS: Final = 20_000  #: the limit for any workload, whatever the nodes' allocatable resources are
 
@@ -216,27 +221,13 @@ def _daemon_pods(obj: DaemonSet, snapshot: Snapshot, names: PodNames) -> Iterato
 
 
 def _replica_set_of(obj: Deployment, n: int) -> ReplicaSet:
-    """Return the replica set of a deployment; it and its pods carry the hash of the template as a label."""
     import hashlib
 
-    template, metadata = obj.spec.template, obj.metadata
+    template = obj.spec.template
     content = hashlib.sha256(msgspec.json.encode(template, order="deterministic")).digest()
     digest = in_letters(content[:10])
-    labels = {**template.metadata.labels, TEMPLATE_HASH: digest}
-    selector = obj.spec.selector or LabelSelector()
-    return ReplicaSet(
-        metadata=ReplicaSetMeta(
-            name=f"{metadata.name}-{digest}",
-            namespace=metadata.namespace,
-            labels=labels,
-            owner_references=(_owner(obj),),
-        ),
-        spec=ReplicaSetSpec(
-            replicas=n,
-            selector=replace(selector, match_labels={**selector.match_labels, TEMPLATE_HASH: digest}),
-            template=replace(template, metadata=replace(template.metadata, labels=labels)),
-        ),
-    )
+    replica_set = replica_set_of(_owner(obj), obj.metadata.namespace, template, obj.spec.selector, digest)
+    return replace(replica_set, spec=replace(replica_set.spec, replicas=n))
 
 
 def _ordinals(obj: StatefulSet, n: int) -> Iterator[tuple[int, str]]:

@@ -29,14 +29,15 @@ from kplan.api.labels import (
     NETWORK_UNAVAILABLE,
     NOT_READY,
     PID_PRESSURE,
+    TEMPLATE_HASH,
     UNREACHABLE,
     UNSCHEDULABLE,
 )
-from kplan.api.meta import ObjectMeta, OwnerReference
+from kplan.api.meta import LabelSelector, ObjectMeta, OwnerReference
 from kplan.api.pod import PodResourceClaimStatus
 from kplan.api.resource import ResourceClaim
 from kplan.api.storage import PersistentVolumeClaimVolumeSource, Volume
-from kplan.api.workloads import DaemonSet, StatefulSet
+from kplan.api.workloads import DaemonSet, ReplicaSet, ReplicaSetMeta, ReplicaSetSpec, StatefulSet
 from kplan.snapshot.defaults import with_default_class
 from kplan.snapshot.model import Snapshot
 
@@ -188,3 +189,20 @@ def with_job_name(template: PodTemplateSpec, name: str) -> PodTemplateSpec:
     """
     labels = {JOB_NAME: name, LEGACY_JOB_NAME: name, **template.metadata.labels}
     return replace(template, metadata=replace(template.metadata, labels=labels))
+
+
+def with_template_hash(template: PodTemplateSpec, digest: str) -> PodTemplateSpec:
+    """Return the template of a deployment as its replica set has it: pods carry the hash of the template as a label."""
+    labels = {**template.metadata.labels, TEMPLATE_HASH: digest}
+    return replace(template, metadata=replace(template.metadata, labels=labels))
+
+
+def replica_set_of(
+    owner: OwnerReference, namespace: str, template: PodTemplateSpec, selector: LabelSelector | None, digest: str
+) -> ReplicaSet:
+    """Return the replica set that a deployment makes of a template with this hash; it wants no pods yet."""
+    own, selector = with_template_hash(template, digest), selector or LabelSelector()
+    name, labels = f"{owner.name}-{digest}", own.metadata.labels
+    selector = replace(selector, match_labels={**selector.match_labels, TEMPLATE_HASH: digest})
+    metadata = ReplicaSetMeta(name=name, namespace=namespace, labels=labels, owner_references=(owner,))
+    return ReplicaSet(metadata=metadata, spec=ReplicaSetSpec(replicas=0, selector=selector, template=own))

@@ -45,7 +45,7 @@ from kplan.course.simulation.owners import (
 from kplan.course.simulation.templates import Revision, Revisions, Templates, equal_revision
 from kplan.rules.pod_info import PodInfo
 from kplan.snapshot.model import Snapshot
-from kplan.workloads.new_pods import eligibilities, with_job_name
+from kplan.workloads.new_pods import eligibilities, with_job_name, with_template_hash
 
 S = TypeVar("S", bound=Owner)
 
@@ -199,7 +199,9 @@ class Workloads:
         if parent is not None:
             if not obj.spec.template.spec.containers and state.replicas > 0 and parent.current is None:
                 # Written by hand, without a template: the set with pods is that of the deployment's current template.
-                state.template, state.templates = parent.template, {"": _with_hash_of(obj, parent.spec)}
+                digest = obj.metadata.labels.get(TEMPLATE_HASH)
+                template_of_pods = parent.spec if digest is None else with_template_hash(parent.spec, digest)
+                state.template, state.templates = parent.template, {"": template_of_pods}
             if None in state.annotated:
                 state.annotated = (parent.wanted.replicas, parent.wanted.max_pods)
             parent.adopt(state)
@@ -408,14 +410,6 @@ def eligible_nodes(template: PodTemplateSpec, nodes: Iterable[Node]) -> dict[str
     nodes = sorted(nodes, key=lambda node: node.metadata.name)
     answers = zip(nodes, eligibilities(template, nodes), strict=True)
     return {node.metadata.name: Eligibility(*answers) for node, answers in answers}
-
-
-def _with_hash_of(obj: ReplicaSet, template: PodTemplateSpec) -> PodTemplateSpec:
-    digest = obj.metadata.labels.get(TEMPLATE_HASH)
-    if digest is None:
-        return template
-    labels = {**template.metadata.labels, TEMPLATE_HASH: digest}
-    return replace(template, metadata=replace(template.metadata, labels=labels))
 
 
 def _annotated(text: str) -> int | None:

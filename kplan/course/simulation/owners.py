@@ -16,7 +16,7 @@ from kplan.api.labels import Selector, valid_selector
 from kplan.api.meta import LabelSelector
 from kplan.api.names import WorkloadRef
 from kplan.api.pod import ENDED
-from kplan.api.workloads import ON_DELETE, Deployment, StatefulSet
+from kplan.api.workloads import ON_DELETE, Deployment, ReplicaSet, StatefulSet
 from kplan.course.simulation.controllers import deployment, replica_set, stateful_set
 from kplan.course.simulation.controllers.daemon_set import DaemonLedger, Eligibility, WantedDaemonSet
 from kplan.course.simulation.controllers.deployment import ObservedReplicaSet, Scale, WantedDeployment
@@ -24,6 +24,7 @@ from kplan.course.simulation.controllers.observed import Action, Create, IsOn, O
 from kplan.course.simulation.controllers.stateful_set import WantedStatefulSet
 from kplan.workloads.autoscalers import Bounds
 from kplan.workloads.expansion import MAX_REPLICAS
+from kplan.workloads.new_pods import replica_set_of
 
 MOST_WAITING = 1000
 """How many pods of a workload that wants too many may wait for a node: further ones would wait as well."""
@@ -392,6 +393,12 @@ class DeploymentState(msgspec.Struct):
         """Scale it to the bound that it is beyond; tell whether it was beyond one."""
         before, self.wanted = self.wanted, replace(self.wanted, replicas=bounds.bound(self.wanted.replicas))
         return self.wanted != before
+
+    def new_set(self) -> ReplicaSet:
+        """Return the replica set that it makes of its template."""
+        new = replica_set_of(self.ref.as_controller, self.ref.namespace, self.spec, self.selector, self.revision)
+        metadata = replace(new.metadata, uid=new.metadata.key)
+        return replace(new, metadata=metadata, spec=replace(new.spec, min_ready_seconds=self.min_ready))
 
     def adopt(self, replica_set: ReplicaSetState) -> None:
         self.sets[replica_set.ref.name] = replica_set

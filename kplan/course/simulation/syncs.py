@@ -11,12 +11,8 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from random import Random
 
-from msgspec.structs import replace as with_fields
-
 from kplan.admission import Named
 from kplan.api.core import target_of
-from kplan.api.labels import TEMPLATE_HASH
-from kplan.api.workloads import ReplicaSet, ReplicaSetMeta, ReplicaSetSpec
 from kplan.course.simulation.controllers.deployment import Scale
 from kplan.course.simulation.controllers.observed import Create, ObservedPod
 from kplan.course.simulation.jobs import JobState, JobSync, sync
@@ -194,24 +190,14 @@ class Controllers:
 
     def _new_set(self, deployment: DeploymentState) -> ReplicaSetState | None:
         """Create the replica set of the current template; None where the API server refuses it."""
-        labels = {**deployment.spec.metadata.labels, TEMPLATE_HASH: deployment.revision}
-        template = with_fields(deployment.spec, metadata=with_fields(deployment.spec.metadata, labels=labels))
-        selector = with_fields(
-            deployment.selector, match_labels={**deployment.selector.match_labels, TEMPLATE_HASH: deployment.revision}
-        )
-        ref = deployment.ref
-        name = f"{ref.name}-{deployment.revision}"
-        refusal = self._motion.maker.refusal_of(Named("apps", "replicasets", ref.namespace, name))
+        replica_set = deployment.new_set()
+        name = Named("apps", "replicasets", replica_set.metadata.namespace, replica_set.metadata.name)
+        refusal, before = self._motion.maker.refusal_of(name), deployment.refusal
+        deployment.refusal = refusal
         if refusal:
-            if refusal != deployment.refusal:
-                deployment.refusal = refusal
-                self._motion.log.add(StepEvent.REFUSED, ref.key, because=refusal)
+            if refusal != before:
+                self._motion.log.add(StepEvent.REFUSED, deployment.ref.key, because=refusal)
             return None
-        deployment.refusal = ""
-        owned, uid = (ref.as_controller,), f"{ref.namespace}/{name}"
-        metadata = ReplicaSetMeta(name=name, namespace=ref.namespace, labels=labels, owner_references=owned, uid=uid)
-        spec = ReplicaSetSpec(replicas=0, selector=selector, template=template, min_ready_seconds=deployment.min_ready)
-        replica_set = ReplicaSet(metadata=metadata, spec=spec)
         self._life.add_to_listers(replica_set)
         return self._motion.workloads.add_replica_set(replica_set, deployment.template)
 
