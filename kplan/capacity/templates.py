@@ -17,13 +17,7 @@ from msgspec.structs import replace
 from kplan.admission.gates import NEWEST
 from kplan.api.core import Pod, PodTemplateSpec
 from kplan.api.kinds import DAEMON_SET, type_of
-from kplan.api.labels import (
-    COMPLETION_INDEX,
-    STATEFUL_INDEX,
-    STATEFUL_NAME,
-    InvalidSelector,
-    parse_selector,
-)
+from kplan.api.labels import COMPLETION_INDEX, STATEFUL_INDEX, STATEFUL_NAME, InvalidSelector, parse_selector
 from kplan.api.meta import controller_of
 from kplan.api.names import WorkloadRef
 from kplan.api.quantity import grouped, value

@@ -18,13 +18,7 @@ from kplan.api.quantity import grouped, listing, value
 from kplan.changes import remedy as r
 from kplan.diagnosis.gather import resources_of, runtime_class_labels, wanted_labels
 from kplan.diagnosis.intended import LEAVING_TAINTS, is_fact, nearest, states_condition, untolerated
-from kplan.engine.details import (
-    OtherVolumeZone,
-    OwnAntiAffinity,
-    TooMuchSkew,
-    UnboundClaim,
-    UnreachableVolume,
-)
+from kplan.engine.details import OtherVolumeZone, OwnAntiAffinity, TooMuchSkew, UnboundClaim, UnreachableVolume
 from kplan.engine.node_table import NodeTable
 from kplan.engine.verdicts import Code
 from kplan.framework.session import Session

@@ -16,14 +16,7 @@ from kplan.api.labels import COMPLETION_INDEX, STATEFUL_INDEX, STATEFUL_NAME
 from kplan.api.meta import OwnerReference, PlainMeta
 from kplan.api.names import in_letters, object_name
 from kplan.api.pod import PodTemplate
-from kplan.api.workloads import (
-    CronJob,
-    DaemonSet,
-    Deployment,
-    Job,
-    ReplicaSet,
-    StatefulSet,
-)
+from kplan.api.workloads import CronJob, DaemonSet, Deployment, Job, ReplicaSet, StatefulSet
 from kplan.facts import InputWarning
 from kplan.rules.pod_info import daemon_set_of
 from kplan.rules.resources import NANO, PODS, is_counted, nano, pod_requests

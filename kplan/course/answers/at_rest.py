@@ -15,13 +15,7 @@ from kplan.course.simulation.applying import Applied
 from kplan.course.simulation.controllers.observed import ObservedPod
 from kplan.course.simulation.jobs import JobState
 from kplan.course.simulation.loop import Simulation
-from kplan.course.simulation.owners import (
-    DaemonSetState,
-    DeploymentState,
-    Owner,
-    StatefulSetState,
-    Workload,
-)
+from kplan.course.simulation.owners import DaemonSetState, DeploymentState, Owner, StatefulSetState, Workload
 from kplan.documents.change import Change, PodAtRest, StepEvent, WorkloadChange, WorkloadState
 from kplan.facts import QuotaRaise
 from kplan.framework.cycle import schedule_pod, stored_message_of
