@@ -23,9 +23,7 @@ from kplan.course.answers.plan import Reported, before_growth, untried_pods, wit
 from kplan.course.answers.pod_groups import group_plans, held_back
 from kplan.course.answers.utilisation import cluster_map, largest_fits, utilisation
 from kplan.course.asking import Showing
-from kplan.course.carried_out import CarriedOut, Decisions
-from kplan.course.carry_out import Opening, carry_out
-from kplan.course.missing import (
+from kplan.course.at_present import (
     at_present,
     happened_before,
     piled_up,
@@ -33,6 +31,8 @@ from kplan.course.missing import (
     workloads_at_present,
     workloads_of_task,
 )
+from kplan.course.carried_out import CarriedOut, Decisions
+from kplan.course.carry_out import Opening, carry_out
 from kplan.course.pairing import Replacement
 from kplan.course.provisioning import node_changes
 from kplan.course.queue_course import queue_entries

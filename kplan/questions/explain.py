@@ -19,11 +19,11 @@ from kplan.cluster.unmodelled import in_whole_groups
 from kplan.cluster.workload_pods import no_pod, pods_named, workloads_called, workloads_named
 from kplan.course.answers.placement import NodesShown, Placement, last_placement
 from kplan.course.answers.plan import Plan, placement_report, with_most_placements, with_new_nodes
-from kplan.course.answers.verdict import conditions
+from kplan.course.answers.verdict import conditions, with_warnings
 from kplan.course.asking import PLAIN, Showing, answers
+from kplan.course.at_present import piled_up, short_workloads, workloads_at_present
 from kplan.course.growth import as_waiting, with_message
 from kplan.course.in_order import place_in_order
-from kplan.course.missing import piled_up, short_workloads, with_missing, workloads_at_present
 from kplan.course.subject import Subject
 from kplan.diagnosis.explanation import Shown
 from kplan.documents.nodes import AddedNode, NodeChanges, NodePrices
@@ -66,7 +66,7 @@ class Explain(Question, frozen=True):
         explaining = [partial(explain_pod, key=key) for key in keys]
         explained = answers(base, explaining, None, progress=showing.progress)
         report = whereabouts_report(base, explained, showing, workloads=present)
-        return with_missing(report, [*short_workloads(present), *piled_up(objects, keys)])
+        return with_warnings(report, [*short_workloads(present), *piled_up(objects, keys)])
 
 
 class Whereabouts(msgspec.Struct, frozen=True):

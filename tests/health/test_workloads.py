@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kplan.course.missing import workloads_at_present
+from kplan.course.at_present import workloads_at_present
 from kplan.health.advice import way_on
 from kplan.health.words import workload_text
 from tests.objects import head, owned_by, planner_of

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TypedDict, get_args
+from typing import TypedDict, TypeVar, get_args
 
 import msgspec
 
 from kplan.api.names import choice_hint, object_name
 from kplan.course.answers.placement import Placement
-from kplan.documents.base import Condition, Context, Counted, SchedulerRef, SnapshotRef, Verdict
+from kplan.documents.base import Condition, Context, Counted, Report, SchedulerRef, SnapshotRef, Verdict
 from kplan.documents.placement import GroupPlan
 from kplan.errors import UsageError
 from kplan.facts import InputWarning
 from kplan.framework.results import Outcome
+
+R = TypeVar("R", bound=Report)
 
 CONDITIONS: tuple[Condition, ...] = tuple(word for word in get_args(Condition) if word not in ("regression", "check"))
 """What `--fail-on` of most commands may list."""
@@ -158,3 +160,11 @@ def verdict_on(
 def counted_warnings(warnings: Sequence[InputWarning], fail_on: Sequence[Condition]) -> list[Counted]:
     """Return the warnings if `fail_on` holds ``warning``."""
     return [Counted(warning.object, warning.code) for warning in warnings] if "warning" in fail_on else []
+
+
+def with_warnings(report: R, more: Sequence[InputWarning]) -> R:
+    """Return a report with further warnings, which count where warnings fail."""
+    verdict = report.verdict
+    if counted := counted_warnings(more, verdict.fail_on):
+        verdict = Verdict.of(verdict.fail_on, [*verdict.counted, *counted])
+    return msgspec.structs.replace(report, warnings=(*report.warnings, *more), verdict=verdict)

@@ -10,9 +10,9 @@ from kplan.changes import values as c
 from kplan.cluster.base import Base
 from kplan.cluster.runs import QuestionPods
 from kplan.course.answers.verdict import Happened
+from kplan.course.at_present import happened_before, short_workloads, workloads_of_task
 from kplan.course.carried_out import CarriedOut
 from kplan.course.carry_out import Opening
-from kplan.course.missing import happened_before, short_workloads, workloads_of_task
 from kplan.course.odds.of_pods import drawn_pods, ending_at
 from kplan.course.odds.runs import BranchRandom, Prepared
 from kplan.course.odds.tally import DrawnPod, PodEnd, Rest, RunEnd, group_ends

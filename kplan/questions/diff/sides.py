@@ -18,11 +18,11 @@ from kplan.cluster.workload_pods import parse_reference
 from kplan.course.answers.at_rest import pods_at_rest
 from kplan.course.answers.plan import Plan
 from kplan.course.answers.utilisation import cluster_usage, largest
+from kplan.course.answers.verdict import with_warnings
 from kplan.course.asking import Showing
 from kplan.course.carried_out import CarriedOut, Decisions
 from kplan.course.carry_out import Opening, carry_out
 from kplan.course.in_order import place_in_order
-from kplan.course.missing import with_missing
 from kplan.course.report import change_report
 from kplan.course.subject import Subject, has_updates
 from kplan.course.task import Task, WorkedOff
@@ -48,7 +48,7 @@ def compare(subjects: tuple[Subject, Subject], titles: tuple[str, str], showing:
     openings = [_opening(subject, has_updates=changes_some) for subject in subjects]
     answers = [_answer(*side, showing) for side in zip(subjects, openings, strict=True)]
     document = diff_report(*_compared(subjects, answers, titles, showing), fail_on=showing.fail_on or ())
-    document = with_missing(document, tuple(_left_out(before, after)))
+    document = with_warnings(document, tuple(_left_out(before, after)))
     _, opening = openings
     if opening is None or after.manifests is None or not any(row.now_pending > 0 for row in document.workloads):
         return document

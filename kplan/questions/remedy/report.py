@@ -18,7 +18,7 @@ from kplan.cluster.base import Base
 from kplan.cluster.unmodelled import in_whole_groups
 from kplan.course.answers.verdict import conditions, judged, verdict_on
 from kplan.course.asking import Showing
-from kplan.course.missing import short_workloads, workloads_at_present
+from kplan.course.at_present import short_workloads, workloads_at_present
 from kplan.course.provisioning import node_changes
 from kplan.course.simulation.loop import Simulation
 from kplan.diagnosis.gather import meant_scheduler

@@ -1,13 +1,12 @@
-"""Replicas that controllers do not get, as the API server refuses their pods, and runs of cron jobs that pile up.
+"""What workloads of a cluster are before anything happens: which replicas and runs are missing, and why.
 
-A pod is refused for a quota or another rule of admission. Runs pile up where more start while earlier ones wait for a
-node.
+Replicas are missing where the API server refuses their pods, for a quota or another rule of admission. Runs of cron
+jobs pile up where more start while earlier ones wait for a node.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import TypeVar
 
 from msgspec import UNSET, structs
 
@@ -21,9 +20,9 @@ from kplan.api.names import PodKey, WorkloadRef, object_name
 from kplan.api.pod import ENDED, PodMeta, PodSpec
 from kplan.api.quantity import grouped
 from kplan.api.time import seconds, to_micros, utc
-from kplan.api.workloads import DaemonSet
+from kplan.api.workloads import DaemonSet, Job
 from kplan.cluster.base import Base
-from kplan.course.answers.verdict import Happened, counted_warnings
+from kplan.course.answers.verdict import Happened
 from kplan.course.simulation.loop import Simulation
 from kplan.course.simulation.objects import eligible_nodes, ordinal_of
 from kplan.course.simulation.owners import StatefulSetState
@@ -31,7 +30,7 @@ from kplan.course.task import Task
 from kplan.course.watching import begin
 from kplan.diagnosis.intended import meant_labels, missing_name
 from kplan.diagnosis.sentence import unmet_conditions
-from kplan.documents.base import Counted, Report, Verdict
+from kplan.documents.base import Counted
 from kplan.engine.matching import is_hard
 from kplan.engine.node_table import NodeTable
 from kplan.facts import InputWarning, NodesLeftOut, QuotaRaise, RefusedPods
@@ -43,8 +42,6 @@ from kplan.snapshot.model import Snapshot
 from kplan.workloads.new_pods import stateful_claims, with_tolerations
 
 RUNS_PILE_UP = "RunsPileUp"
-
-R = TypeVar("R", bound=Report)
 
 _ALLOW = ("", "Allow")
 _IN_PLACE = ("not-ready", "starting")  #: states of pods that have nodes and are not ready there
@@ -76,8 +73,7 @@ def workloads_at_present(base: Base, only: Collection[str] | None = None) -> tup
     if refused:
         everything = {health.workload: health for health in w.workloads_health(snapshot, refused, nodes, pods)}
 
-    for key, held in (*_holding_next(snapshot, everything), *_missing_runs(snapshot, everything)):
-        everything[key] = held
+    everything |= dict(_with_runs(snapshot, everything))
     for daemons in snapshot.daemon_sets:
         if only is not None and (key := f"DaemonSet/{daemons.metadata.key}") in only:
             left_out = _left_out(daemons, base.session.cluster.nodes)
@@ -92,51 +88,43 @@ def workloads_at_present(base: Base, only: Collection[str] | None = None) -> tup
     return tuple(health for key, health in everything.items() if (is_listed(health) if only is None else key in only))
 
 
-def _holding_next(
+def _with_runs(
     snapshot: Snapshot, everything: Mapping[str, w.WorkloadHealth]
 ) -> Iterator[tuple[str, w.WorkloadHealth]]:
-    """Yield cron jobs of which a run is active beyond the time of the next one, which it holds up, with the run."""
-    now, owners = moment(snapshot), snapshot.controllers
-    if now is None:
-        return
-    for cron_job in snapshot.cron_jobs:
-        key = object_name("CronJob", cron_job.metadata.namespace, cron_job.metadata.name)
-        if not everything[key].holds_next or "unknown-time-zone" in everything[key].states:
-            continue
-        runs = [job for job in snapshot.jobs if owners.get(f"Job/{job.metadata.key}") == key]
-        active = (job for job in runs if everything[f"Job/{job.metadata.key}"].pods)
-        first = min(active, key=lambda job: (job.metadata.creation_timestamp or "", job.metadata.name), default=None)
-        begun = None if first is None else seconds(first.metadata.creation_timestamp)
-        schedule = parse_schedule(cron_job.spec.schedule)
-        if first is None or begun is None or schedule is None:
-            continue
-        since = first.metadata.creation_timestamp or ""
-        due = schedule.next_after(utc(to_micros(since)), cron_job.spec.time_zone or "")
-        if due is not None and due.timestamp() < now:
-            states = (*everything[key].states, "holds-next")
-            run = w.ActiveRun(job=first.metadata.key, since=since, seconds=round(now - begun))
-            yield key, structs.replace(everything[key], states=states, active_run=run)
-
-
-def _missing_runs(
-    snapshot: Snapshot, everything: Mapping[str, w.WorkloadHealth]
-) -> Iterator[tuple[str, w.WorkloadHealth]]:
-    """Yield cron jobs that have started no run for some time though runs were due, with how many."""
+    """Yield cron jobs of which a run holds up the next one beyond its time, or that have started none for some time."""
     now = moment(snapshot)
     for cron_job in snapshot.cron_jobs:
-        key, spec = object_name("CronJob", cron_job.metadata.namespace, cron_job.metadata.name), cron_job.spec
-        last = None if cron_job.status is None else cron_job.status.last_schedule_time
-        schedule, health = parse_schedule(spec.schedule), everything[key]
-        starts_none = health.holds_next or not {"suspended", "unknown-time-zone"}.isdisjoint(health.states)
-        if now is None or last is None or seconds(last) is None or schedule is None or starts_none:
+        spec, key = cron_job.spec, object_name("CronJob", cron_job.metadata.namespace, cron_job.metadata.name)
+        health, schedule, zone = everything[key], parse_schedule(spec.schedule), spec.time_zone or ""
+        if now is None or schedule is None or "unknown-time-zone" in health.states:
             continue
-        due, runs = schedule.next_after(utc(to_micros(last)), spec.time_zone or ""), 0
+        if health.holds_next:
+            first = _first_active(snapshot, key, everything)
+            since = None if first is None else first.metadata.creation_timestamp
+            if first is None or since is None or (begun := seconds(since)) is None:
+                continue
+            due = schedule.next_after(utc(to_micros(since)), zone)
+            if due is not None and due.timestamp() < now:
+                run = w.ActiveRun(job=first.metadata.key, since=since, seconds=round(now - begun))
+                yield key, structs.replace(health, states=(*health.states, "holds-next"), active_run=run)
+            continue
+        last = None if cron_job.status is None else cron_job.status.last_schedule_time
+        if last is None or seconds(last) is None or "suspended" in health.states:
+            continue
+        due, runs = schedule.next_after(utc(to_micros(last)), zone), 0
         while due is not None and due.timestamp() + _LATE_SECONDS < now and runs < w.MOST_MISSED:
-            runs, due = runs + 1, schedule.next_after(due, spec.time_zone or "")
+            runs, due = runs + 1, schedule.next_after(due, zone)
         if runs:
             deadline = UNSET if spec.starting_deadline_seconds is None else spec.starting_deadline_seconds
             missed = w.MissedRuns(runs=runs, last=last, deadline=deadline)
             yield key, structs.replace(health, states=(*health.states, "misses-runs"), missed_runs=missed)
+
+
+def _first_active(snapshot: Snapshot, cron_job: str, everything: Mapping[str, w.WorkloadHealth]) -> Job | None:
+    """Return the oldest run of a cron job that has pods; None where none has any."""
+    keyed = ((f"Job/{job.metadata.key}", job) for job in snapshot.jobs)
+    active = (job for key, job in keyed if snapshot.controllers.get(key) == cron_job and everything[key].pods)
+    return min(active, key=lambda job: (job.metadata.creation_timestamp or "", job.metadata.name), default=None)
 
 
 def _left_out(daemons: DaemonSet, nodes: NodeTable) -> tuple[NodesLeftOut, ...]:
@@ -302,17 +290,6 @@ def happened_before(workloads: Sequence[w.WorkloadHealth], end: Simulation | Non
     wrong = [Counted(health.workload, w.MISSING_REPLICAS) for health in workloads if _stays_short(health, end)]
     wrong += [Counted(health.workload, "Stuck") for health in workloads if health.is_stuck]
     yield from map(Happened, wrong)
-
-
-def with_missing(report: R, missing: Sequence[InputWarning]) -> R:
-    """Return a report with further warnings, which count where warnings fail."""
-    if not missing:
-        return report
-    verdict = report.verdict
-    counted = counted_warnings(missing, verdict.fail_on)
-    if counted:
-        verdict = Verdict.of(verdict.fail_on, [*verdict.counted, *counted])
-    return structs.replace(report, warnings=(*report.warnings, *missing), verdict=verdict)
 
 
 def piled_up(snapshot: Snapshot, only: Collection[str] | None = None) -> Iterator[InputWarning]:

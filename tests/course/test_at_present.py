@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 import kplan
-from kplan.course.missing import piled_up
+from kplan.course.at_present import piled_up
 from kplan.questions.many_runs import ManyRuns
 from kplan.questions.plan import Plan
 from tests.objects import deployment, head, node, owned_by, planner_of, pod, running
