@@ -184,6 +184,11 @@ class WorkloadRef(msgspec.Struct, frozen=True, dict=True):
         kind, namespace, name = key.split("/", 2)
         return WorkloadRef(kind, namespace, name)
 
+    @staticmethod
+    def of_title(title: str) -> WorkloadRef:
+        """Return what has a `title`, which documents name it by."""
+        return WorkloadRef.parse(title.replace(" ", "/", 1))
+
     @DerivedOnce
     def key(self) -> str:
         """KIND/NAMESPACE/NAME."""

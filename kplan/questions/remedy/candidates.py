@@ -198,7 +198,7 @@ class Candidates:
                 yield from self._without_waiting(simulation.workload_of(simulation.pods[rows[0]]))
             case r.CorrectName(change=change) if change.of.startswith("PersistentVolumeClaim "):
                 text = msgspec.json.encode({"storageClassName": change.to}).decode()
-                yield Patch(change.of.replace(" ", "/", 1), text, _plain(remedy))
+                yield Patch(WorkloadRef.of_title(change.of).key, text, _plain(remedy))
             case r.Together(changes=changes) if offer.pod is not None:
                 of_pods = tuple(one for one in changes if is_patched(one))
                 others = [tuple(self._acts_of(Offer(one), rows)) for one in changes if not is_patched(one)]

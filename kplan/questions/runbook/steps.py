@@ -268,7 +268,7 @@ class _Runbook:
 
 def _scaled(base: Base, change: r.ReplicasChange) -> tuple[c.Scale, c.Scale]:
     """Return a change of a number of replicas, with the bounds of their autoscaler, and the one that undoes it."""
-    workload = WorkloadRef.parse(change.workload.replace(" ", "/", 1))
+    workload = WorkloadRef.of_title(change.workload)
     least, most, bounds = change.min_replicas, change.max_replicas, bounds_in(base.objects, workload)
     more = c.Scale(workload.key, change.to, change.old, change.autoscaler or "", min_replicas=least, max_replicas=most)
     back = replace(more, replicas=change.old, old=change.to)
