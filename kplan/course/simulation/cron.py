@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import insort
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
@@ -71,27 +71,40 @@ class CronJobs:
         self._cron_of: dict[str, _Cron] = {}
         self._refused: dict[str, dict[str, float]] = {}  # namespace -> cron job -> since when a quota refuses its job
         self._n_runs = 0
-        crons = self._crons = dict[str, _Cron]()
-        known = simulation.workloads.templates
+        self._crons = {cron.ref.key: cron for cron in self._scheduled(cron_jobs, as_stored, templates)}
+        self._take_up(jobs)
+        simulation.controllers.on_job_over.connect(self._over)
+        simulation.life.on_job_deleted.connect(self._retry)
+        for cron in self._crons.values():
+            cron.missed = self._missed(cron) if cron.obj.spec.concurrency_policy == "Forbid" else None
+            self._post(cron)
+
+    def _scheduled(
+        self, cron_jobs: Iterable[CronJob], as_stored: Callable[[Job], Job], templates: Mapping[str, Mapping[str, Any]]
+    ) -> Iterator[_Cron]:
+        """Yield the cron jobs that start runs, and warn of those whose time zone nobody knows."""
+        known = self._simulation.workloads.templates
         for obj in cron_jobs:
             schedule, metadata, zone = parse_schedule(obj.spec.schedule), obj.metadata, obj.spec.time_zone or ""
             if not is_time_zone(zone):
-                simulation.warn(InputWarning("UnknownTimeZone", f"CronJob/{metadata.key}", unknown_zone(zone)))
+                warning = InputWarning("UnknownTimeZone", f"CronJob/{metadata.key}", unknown_zone(zone))
+                self._simulation.warn(warning)
             elif schedule is not None and not obj.spec.suspend:
                 ref = WorkloadRef("CronJob", metadata.namespace, metadata.name, metadata.uid, "batch/v1")
-                template = obj.spec.job_template
-                own = PlainMeta(
-                    namespace=ref.namespace, labels=template.metadata.labels, owner_references=(ref.as_controller,)
-                )
-                model = as_stored(Job(metadata=own, spec=template.spec))
+                labels, owners = obj.spec.job_template.metadata.labels, (ref.as_controller,)
+                own = PlainMeta(namespace=ref.namespace, labels=labels, owner_references=owners)
+                model = as_stored(Job(metadata=own, spec=obj.spec.job_template.spec))
                 whole = templates.get(ref.key)
                 if whole is not None and known.whole(model.spec.template) is None:
                     known.note_whole(model.spec.template, whole)
                 run = WorkloadRef("Job", ref.namespace, "", api_version="batch/v1")
-                crons[ref.key] = _Cron(obj, ref, schedule, JobState.of(model, run, model.spec.template), {})
+                yield _Cron(obj, ref, schedule, JobState.of(model, run, model.spec.template), {})
+
+    def _take_up(self, jobs: Iterable[Job]) -> None:
+        """Note the jobs that cron jobs have made before: those that are active, and those that are over."""
         for job in jobs:
-            cron = crons.get(controller_name(job.metadata))
-            state = simulation.workloads.owner(f"Job/{job.metadata.key}")
+            cron = self._crons.get(controller_name(job.metadata))
+            state = self._simulation.workloads.owner(f"Job/{job.metadata.key}")
             if cron is None or not isinstance(state, JobState):
                 continue
             if state.wanted.is_over:
@@ -102,11 +115,6 @@ class CronJobs:
             status = cron.obj.status
             if status is None or state.ref.uid in {reference.uid for reference in status.active}:
                 cron.active[state.ref.key] = state
-        simulation.controllers.on_job_over.connect(self._over)
-        simulation.life.on_job_deleted.connect(self._retry)
-        for cron in crons.values():
-            cron.missed = self._missed(cron) if cron.obj.spec.concurrency_policy == "Forbid" else None
-            self._post(cron)
 
     def _missed(self, cron: _Cron) -> float | None:
         """Return the last time before the start that came while a job of the cron job was active; None for none.
