@@ -202,6 +202,11 @@ class CarriedOut:
         """All steps, in order."""
         return self.simulation.log.steps
 
+    @property
+    def preempted(self) -> frozenset[str]:
+        """NAMESPACE/NAME of the pods that left for others; those that leave ill nodes are none."""
+        return frozenset(step.pod for step in self.steps if step.by is not None)
+
     @cached_property
     def after(self) -> tuple[d.PodAtRest, ...]:
         """All pods at the end, by namespace and name."""

@@ -148,7 +148,6 @@ class Replacements:
         actions = Counter(replacement.action for replacement in self.all)
         waiting = [one.added for one in self.all if one.added is not None and one.action is Action.PENDING]
         pending = Counter(map(self.outcome_of, waiting))
-        victims = {step.pod for step in self._change.steps if step.by is not None}
         placed = actions[Action.PLACED] + actions[Action.MOVED]
         return PlanSummary(
             pods=placed + actions[Action.PENDING] + untried,
@@ -156,7 +155,7 @@ class Replacements:
             unschedulable=pending["Unschedulable"] + untried,
             gated=pending["Gated"],
             errors=pending["Error"],
-            victims=len(victims),
+            victims=len(self._change.preempted),
             pdb_violations=len(self._simulation.scheduler.violations),
             placed=actions[Action.PLACED],
             moved=actions[Action.MOVED],

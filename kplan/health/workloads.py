@@ -257,43 +257,24 @@ def _n_restarts(pod: PodHealth) -> int:
     return pod.container.restarts if pod.container else 0
 
 
-def _with_states(  # noqa: C901, PLR0912 - one case a kind of workload
+def _with_states(
     health: WorkloadHealth, obj: Any, refused: RefusedPods | None, nodes: Sequence[str] | None, own: Sequence[Pod]
 ) -> WorkloadHealth:
-    changes: dict[str, Any] = {}
-    states: list[WorkloadState] = []
+    """Return a workload with its states, in the order in which they are told, and what belongs to them."""
     if isinstance(obj, CronJob):
-        zone = obj.spec.time_zone or ""
-        unknown = "" if is_time_zone(zone) else zone  # upstream: cronjob_controllerv2.go syncCronJob
-        states += ["unknown-time-zone"] if unknown else []
-        states += ["suspended"] if obj.spec.suspend else []
-        states += ["pods-pending"] if health.pending else []
-        holds = obj.spec.concurrency_policy == "Forbid" and health.pods > 0
-        return replace(health, states=tuple(states), troubled=(), holds_next=holds, time_zone=unknown)
-    if isinstance(obj, Job):
-        changes = _of_job(obj)
-        states += changes.pop("states")
-        if states:
-            return replace(health, states=tuple(states), **changes)
-    elif isinstance(obj, DaemonSet):
-        there = {target_of(pod) for pod in own if pod.status.phase not in ENDED}
-        missed = tuple(sorted(set(nodes or ()) - there))
-        changes |= {"wanted": health.pods if nodes is None else len(nodes), "missed_nodes": missed}
-        states += ["misses-nodes"] if missed else []
-    else:
-        replicas = obj.spec.replicas
-        changes["wanted"] = 1 if replicas is None else max(replicas, 0)
-        if changes["wanted"] == 0:
-            states.append("scaled-to-zero")
-    if refused is not None and changes["wanted"] > health.pods:
+        return _of_cron_job(health, obj)
+    health = _with_wanted(health, obj, nodes, own)
+    states, changes = [*health.states], dict[str, Any]()
+    if isinstance(obj, Job) and states:  # it starts no more pods
+        return health
+    if health.missing and refused is not None:
         states.append("refused")
         changes["refused"] = refused
-    elif changes["wanted"] > health.pods and not isinstance(obj, DaemonSet):
-        state, waits_for = _why_missing(obj, health, own)
+    elif health.missing and not isinstance(obj, DaemonSet):
+        state, changes["waits_for"] = _why_missing(obj, health, own)
         states.append(state)
-        changes["waits_for"] = waits_for
     if isinstance(obj, Deployment):
-        if refused is not None and "refused" not in states:
+        if refused is not None and not health.missing:
             states.append("rollout-refused")
             changes["refused"] = refused
         condition = _condition(obj.status.conditions, "Progressing", "False")
@@ -304,14 +285,38 @@ def _with_states(  # noqa: C901, PLR0912 - one case a kind of workload
     held = _held_update(obj, own, health)
     changes["held_update"] = held or UNSET
     states += ["update-held"] if held and not held.waits_for else []
-    if health.pending:
-        states.append("pods-pending")
+    states += ["pods-pending"] if health.pending else []
     if any(pod.is_late or pod.state not in ("starting", *_FAILED) for pod in health.troubled):
         states.append("pods-not-ready")
     states += ["update-held"] if held and held.waits_for else []  # for a pod that was just told of
-    if health.resizing:
-        states.append("resize-pending")
+    states += ["resize-pending"] if health.resizing else []
     return replace(health, states=tuple(states), **changes)
+
+
+def _of_cron_job(health: WorkloadHealth, obj: CronJob) -> WorkloadHealth:
+    zone = obj.spec.time_zone or ""
+    unknown = "" if is_time_zone(zone) else zone  # upstream: cronjob_controllerv2.go syncCronJob
+    is_so: dict[WorkloadState, object] = {
+        "unknown-time-zone": unknown,
+        "suspended": obj.spec.suspend,
+        "pods-pending": health.pending,
+    }
+    states = tuple(state for state, holds in is_so.items() if holds)
+    holds_next = obj.spec.concurrency_policy == "Forbid" and health.pods > 0
+    return replace(health, states=states, troubled=(), holds_next=holds_next, time_zone=unknown)
+
+
+def _with_wanted(health: WorkloadHealth, obj: Any, nodes: Sequence[str] | None, own: Sequence[Pod]) -> WorkloadHealth:
+    """Return a workload with how many pods it wants, and the states that follow from that alone."""
+    if isinstance(obj, Job):
+        return _of_job(health, obj)
+    if isinstance(obj, DaemonSet):
+        there = {target_of(pod) for pod in own if pod.status.phase not in ENDED}
+        missed = tuple(sorted(set(nodes or ()) - there))
+        wanted = health.pods if nodes is None else len(nodes)
+        return replace(health, wanted=wanted, missed_nodes=missed, states=("misses-nodes",) if missed else ())
+    wanted = 1 if obj.spec.replicas is None else max(obj.spec.replicas, 0)
+    return replace(health, wanted=wanted, states=() if wanted else ("scaled-to-zero",))
 
 
 def namespaces_with_quotas(snapshot: Snapshot) -> frozenset[str]:
@@ -338,22 +343,19 @@ _JOB_ENDS: tuple[tuple[str, WorkloadState], ...] = (
 """Conditions of a job that starts no more pods."""
 
 
-def _of_job(job: Job) -> dict[str, Any]:
-    spec = job.spec
+def _of_job(health: WorkloadHealth, job: Job) -> WorkloadHealth:
+    spec, conditions = job.spec, job.status.conditions
+    health = replace(health, failed_indexes=job.status.failed_indexes)
+    for kind, state in _JOB_ENDS:
+        if (condition := _condition(conditions, kind, "True")) is not None:
+            return replace(health, states=(state,), reason=condition.reason, since=condition.last_transition_time)
+    if spec.suspend:
+        condition = _condition(conditions, "Suspended", "True")
+        since = None if condition is None else condition.last_transition_time
+        return replace(health, states=("suspended",), since=since, queue=job.metadata.labels.get(_KUEUE, ""))
     parallelism = 1 if spec.parallelism is None else max(spec.parallelism, 0)
     left = parallelism if spec.completions is None else max(spec.completions - job.status.succeeded, 0)
-    changes: dict[str, Any] = {"wanted": min(parallelism, left), "states": []}
-    changes["failed_indexes"] = job.status.failed_indexes
-    for kind, state in _JOB_ENDS:
-        if (condition := _condition(job.status.conditions, kind, "True")) is not None:
-            reason, since = condition.reason, condition.last_transition_time
-            return changes | {"wanted": 0, "states": [state], "reason": reason, "since": since}
-    if spec.suspend:
-        condition = _condition(job.status.conditions, "Suspended", "True")
-        since = None if condition is None else condition.last_transition_time
-        queue = job.metadata.labels.get(_KUEUE, "")
-        return changes | {"wanted": 0, "states": ["suspended"], "since": since, "queue": queue}
-    return changes
+    return replace(health, wanted=min(parallelism, left))
 
 
 def _why_missing(obj: Any, health: WorkloadHealth, own: Sequence[Pod]) -> tuple[WorkloadState, str]:

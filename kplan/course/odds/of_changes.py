@@ -75,9 +75,8 @@ def _in_queue(base: Base, task: Task, pods: QuestionPods, *, is_single: bool) ->
         ending = ending_at(simulation.session, drawn, rows, simulation.messages, violates=violates)
         happened = (event for event in _outlined(Replacements(change)) if event.counted.object not in in_queue)
         besides = (event for event in happened if event.counted.rule in _BESIDE_QUEUE)
-        evicted = frozenset(step.pod for step in change.steps if step.by is not None)  # others leave ill nodes
         before = happened_before(present, change.end)
-        return structs.replace(ending, evicted=evicted, happened=(*dict.fromkeys(besides), *before))
+        return structs.replace(ending, evicted=change.preempted, happened=(*dict.fromkeys(besides), *before))
 
     return Prepared(drawn, run, question=question)
 
@@ -107,20 +106,19 @@ def _ending(change: CarriedOut, present: Sequence[WorkloadHealth]) -> RunEnd:
         moved.append(DrawnPod(key, _workload(obstacle.workload), node=obstacle.node))
         ends[key] = PodEnd(Rest.BLOCKED, obstacle.node)
         messages[key] = obstacle.words
+    incomplete = {key: message for key, message in waiting.items() if key}
+    for workload in change.workloads:
+        if workload.refused or workload.state in (WorkloadState.STUCK, WorkloadState.BLOCKED):
+            incomplete[workload.key] = workload.refused or workload.because
     happened = tuple(dict.fromkeys((*_outlined(replacements), *happened_before(present, change.end))))
     added = {replacement.added.row for replacement in replacements.all if replacement.added is not None}
     return RunEnd(
         ends,
-        evicted=frozenset(step.pod for step in change.steps if step.by is not None),
+        evicted=change.preempted,
         violates=bool(change.simulation.scheduler.violations),
         messages=messages,
         happened=happened,
-        incomplete={key: message for key, message in waiting.items() if key}
-        | {
-            workload.key: workload.refused or workload.because
-            for workload in change.workloads
-            if workload.state in (WorkloadState.STUCK, WorkloadState.BLOCKED) or workload.refused
-        },
+        incomplete=incomplete,
         moved=tuple(moved),
         seconds=None if change.task.clock is None else round(change.timeline.end, 1),
         warnings=(*change.all_warnings, *short_workloads(present, change.end)),
