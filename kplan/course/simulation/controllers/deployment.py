@@ -13,11 +13,12 @@ import msgspec
 from kplan.api.meta import IntOrString
 from kplan.api.workloads import RECREATE, ROLLING_UPDATE, Deployment, RollingUpdate
 from kplan.course.simulation.controllers.observed import count, scaled
+from kplan.facts import DerivedOnce
 
 DEFAULT_SHARE = "25%"
 
 
-class WantedDeployment(msgspec.Struct, frozen=True):
+class WantedDeployment(msgspec.Struct, frozen=True, dict=True):
     """What a deployment wants."""
 
     replicas: int
@@ -39,7 +40,7 @@ class WantedDeployment(msgspec.Struct, frozen=True):
             paused=obj.spec.paused,
         )
 
-    @property
+    @DerivedOnce
     def fenceposts(self) -> tuple[int, int]:
         """How many pods there may be more than wanted, and how many fewer available; upstream ResolveFenceposts."""
         if self.strategy != ROLLING_UPDATE:
