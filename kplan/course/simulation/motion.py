@@ -288,20 +288,12 @@ class Log:
         node: str | None = None,
         by: str | None = None,
         is_finding: bool = False,
-        of_time: bool = False,
     ) -> None:
-        """Append a step.
-
-        `is_finding`: nothing happens; the step has the time of what happened last. `of_time`: without durations nobody
-        is told, as it happens together with another step.
-        """
+        """Append a step; `is_finding`: nothing happens; the step has the time of what happened last."""
         motion = self._motion
-        is_timed = motion.durations.is_timed
-        if of_time and not is_timed:
-            return
         is_finding = is_finding or event in _FINDINGS
         at: float | UnsetType = UNSET
-        if is_timed:
+        if motion.durations.is_timed:
             happens = self.last_change if is_finding else motion.now
             if happens != self._last_moment:
                 self._last_moment = happens
@@ -331,9 +323,17 @@ class Log:
         is_finding: bool = False,
         of_time: bool = False,
     ) -> None:
-        """Append a step about a pod; `node`: one that it is nominated to."""
+        """Append a step about a pod.
+
+        `node`: one that it is nominated to. `of_time`: without durations nobody is told, as it happens together with
+        another step.
+        """
+        if of_time and not self._motion.durations.is_timed:
+            return
         workload, node_name = self._motion.workload_of(pod), node or pod.node or None
-        self.add(event, workload, because, pod=pod.key, node=node_name, by=by, is_finding=is_finding, of_time=of_time)
+        self.add(event, workload, because, pod=pod.key, node=node_name, by=by, is_finding=is_finding)
 
     def add_node(self, event: StepEvent, name: str, because: str = "", *, of_time: bool = False) -> None:
-        self.add(event, f"Node/{name}", because, node=name, of_time=of_time)
+        """Append a step about a node; `of_time` as for `add_pod`."""
+        if not of_time or self._motion.durations.is_timed:
+            self.add(event, f"Node/{name}", because, node=name)
