@@ -54,7 +54,7 @@ class PodTimes(msgspec.Struct, frozen=True):
 
 
 _AT_ONCE = Duration(0.0, Source.ASSUMED)
-_NO_TIME = PodTimes(_AT_ONCE, _AT_ONCE, None)
+NO_TIME = PodTimes(_AT_ONCE, _AT_ONCE, None)
 
 
 class Times(msgspec.Struct, frozen=True):
@@ -90,8 +90,6 @@ class Durations(msgspec.Struct):
 
     def of(self, workload: str) -> PodTimes:
         """Return how long the pods of a workload take, or a pod of its own: KIND/NAMESPACE/NAME."""
-        if not self.is_timed:
-            return _NO_TIME
         times = self.used.get(workload)
         if times is None:
             ends = workload in self.ending or WorkloadRef.parse(workload).kind in ENDING

@@ -17,7 +17,7 @@ from kplan.api.pod import ENDED
 from kplan.api.time import seconds
 from kplan.course.simulation.attaching import Attachments
 from kplan.course.simulation.controllers.observed import ObservedPod
-from kplan.course.simulation.durations import LAG, Durations, PodTimes
+from kplan.course.simulation.durations import LAG, NO_TIME, Durations, PodTimes
 from kplan.course.simulation.jobs import Ended, JobState
 from kplan.course.simulation.motion import Motion, Signal
 from kplan.course.simulation.objects import stamp
@@ -211,7 +211,8 @@ class Kubelets:
             self._motion.update(replace(pod, ready_since=None, is_fresh=False))
 
     def durations_of(self, pod: ObservedPod) -> PodTimes:
-        return self._motion.durations.of(self._motion.workload_of(pod))
+        durations = self._motion.durations
+        return durations.of(self._motion.workload_of(pod)) if durations.is_timed else NO_TIME
 
     def started(self, pod: ObservedPod) -> ObservedPod:
         """Return a pod that is bound as it is then."""
