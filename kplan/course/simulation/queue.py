@@ -317,7 +317,7 @@ class SchedulingQueue:
             untold = next(iter(self._untold))
             del self._untold[untold]
             return untold
-        if may_come is None:
+        if may_come is None and self._aside:
             self._take_back()
         if not (self._active.keys or self._backoff.keys or self._errors.keys):  # most often
             return None
