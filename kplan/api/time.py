@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta, tzinfo
-from functools import cache
+from functools import cache, lru_cache
 from typing import Annotated, Final, NewType
 
 import msgspec
@@ -21,6 +21,7 @@ EPOCH = "1970-01-01T00:00:00Z"
 """Stands for times that are not known."""
 
 
+@lru_cache(maxsize=1 << 12)
 def to_micros(text: str) -> int:
     """Return microseconds since 1970 in UTC, further digits cut off; raises ValueError for no RFC 3339 time."""
     if len(text) == _WHOLE_SECONDS and text[-1] == "Z" and text[10] == "T" and text[7] == "-":

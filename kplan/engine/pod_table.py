@@ -40,13 +40,9 @@ def read_column(key: str, infos: list[PodInfo]) -> list[int]:
 
 
 def _start_micros(infos: list[PodInfo]) -> list[int]:
-    """Return start times in microseconds since the epoch, NO_START_TIME for pods that have not started.
-
-    Each distinct text is parsed once: replicas start together.
-    """
-    texts = [info.pod.status.start_time for info in infos]
-    micros_of = {text: NO_START_TIME if text is None else to_micros(text) for text in set(texts)}
-    return [micros_of[text] for text in texts]
+    """Return start times in microseconds since the epoch, NO_START_TIME for pods that have not started."""
+    texts = (info.pod.status.start_time for info in infos)
+    return [NO_START_TIME if text is None else to_micros(text) for text in texts]
 
 
 _READERS: Mapping[str, Callable[[list[PodInfo]], list[int]]] = {
@@ -187,8 +183,9 @@ class PodTable:
 
     def replace(self, row: int, info: PodInfo) -> None:
         """Replace a pod by what has become of it: `info` has another start time, or a deletion time."""
+        has_started = info.pod.status.start_time != self.infos[row].pod.status.start_time
         self.infos[row] = info
-        starts = self._known_column(START)
+        starts = self._known_column(START) if has_started else None
         if starts is not None and row < len(starts):  # else it is read later
             if not self._has_own_starts:
                 starts = self._requests[START] = starts.copy()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cache, lru_cache
+from functools import cache
 from itertools import chain, groupby
 from operator import attrgetter
 from typing import Any, NamedTuple
@@ -227,7 +227,6 @@ def time_problems(obj: msgspec.Struct) -> list[Problem]:
     return problems
 
 
-@lru_cache(maxsize=1 << 12)
 def is_time(text: str) -> bool:
     try:
         micros = to_micros(text)

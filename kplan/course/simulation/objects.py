@@ -438,7 +438,7 @@ def observe(row: int, info: PodInfo, node: str, order: int) -> ObservedPod:
     ready = condition_of(pod.status.conditions, "Ready")
     is_ready = bool(node) and (ready is None or ready.status == "True")
     since = (seconds(ready.last_transition_time) if ready is not None else None) or seconds(pod.status.start_time)
-    cost = parse_int64(pod.metadata.annotations.deletion_cost)
+    cost = pod.metadata.annotations.deletion_cost
     return ObservedPod(
         row=row,
         namespace=info.namespace,
@@ -449,7 +449,7 @@ def observe(row: int, info: PodInfo, node: str, order: int) -> ObservedPod:
         phase=pod.status.phase or ("Running" if node else "Pending"),
         ready_since=(since or created) if is_ready else None,
         revision=labels.get(TEMPLATE_HASH) or labels.get(REVISION_HASH, ""),
-        deletion_cost=cost or 0,
+        deletion_cost=(parse_int64(cost) or 0) if cost else 0,
         restarts=_restarts(pod),
         order=order,
     )
