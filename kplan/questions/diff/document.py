@@ -69,7 +69,7 @@ class ComparedAnswer(msgspec.Struct, frozen=True):
 class Totals(msgspec.Struct):
     """The pods of a workload at the end of an answer."""
 
-    nodes: Counter[str] = msgspec.field(default_factory=Counter)  #: node -> pods
+    nodes: dict[str, int] = {}  #: node -> pods
     waiting: int = 0  #: pods without a node
     desired: int | None = None  #: how many it wants, where that is known: a rollout has more pods besides
     decision: PodPlacement | None = None  #: about the first pod that is pending
@@ -79,7 +79,7 @@ class Totals(msgspec.Struct):
 
     def add(self, node: str | None, pods: int = 1, message: str = "", decision: PodPlacement | None = None) -> None:
         if node is not None:
-            self.nodes[node] += pods
+            self.nodes[node] = self.nodes.get(node, 0) + pods
             return
         self.waiting += pods
         self.message = self.message or message
@@ -88,7 +88,7 @@ class Totals(msgspec.Struct):
     @property
     def side(self) -> d.WorkloadSide:
         """How many pods there are to be, and how many of these have a node."""
-        on_nodes = self.nodes.total()
+        on_nodes = sum(self.nodes.values())
         pods = on_nodes + self.waiting if self.desired is None else self.desired
         placed = min(max(pods - self.waiting, 0), on_nodes)
         return d.WorkloadSide(pods=pods, placed=placed, nodes=dict(sorted(self.nodes.items())))
@@ -417,8 +417,8 @@ def _workloads(
     evicted_for = grouped((of[victim], of[by]) for victim, by in added.items() if victim in of and by in of)
     own_pods = grouped((pod.workload, pod) for pod in pods)
     for workload in dict.fromkeys((*now.tallies, *then.tallies)):
-        own = own_pods.get(workload, [])
-        row = _workload(workload, then.tallies.get(workload), now.tallies.get(workload), own)
+        own, before, after = own_pods.get(workload, []), then.tallies.get(workload), now.tallies.get(workload)
+        row = None if before == after else _workload(workload, before, after, own)
         if row is None:
             continue
         is_worse = row.now_pending > 0 or row.difference is d.Difference.REFUSED
