@@ -260,6 +260,11 @@ class PodTable:
         return self._priorities[: len(self.infos)]
 
     @property
+    def terminating(self) -> RowArray:
+        """The pods that are being deleted, ascending."""
+        return self._terminating[: len(self.infos)].nonzero()[0]
+
+    @property
     def resource_names(self) -> list[str]:
         return [key for key in self._requests if key not in _READERS]
 

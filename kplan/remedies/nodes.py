@@ -92,7 +92,9 @@ def _terminating(case: Case, misses: NearMisses, *, hanging: bool) -> list[tuple
     """
     cluster, infos, now = case.live.cluster, case.live.cluster.pods.infos, moment(case.live.listers.snapshot)
     rows = misses.rows[misses.only(FIT, HOST_PORTS, POD_AFFINITY)].tolist()
-    leaving = ((row, pod) for row in rows for pod in cluster.pods_on[row] if infos[pod].is_terminating)
+    some_leave = {cluster.node_of[pod] for pod in cluster.pods.terminating.tolist()}
+    crowded = (row for row in rows if row in some_leave)
+    leaving = ((row, pod) for row in crowded for pod in cluster.pods_on[row] if infos[pod].is_terminating)
     chosen = ((row, pod) for row, pod in leaving if ends_soon(infos[pod].pod, now) != hanging)
     return list(islice(chosen, _MOST_LEAVING))
 
