@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping
 from random import Random
-from typing import Self
 
 import msgspec
 from msgspec.structs import replace
@@ -87,6 +86,7 @@ ASSUMED_EXIT_CODE = (
 class JobState(Owner):
     """A job."""
 
+    COPIED = (*Owner.COPIED, "waits", "uncounted", "index_failures", "noted", "ended")
     wanted: WantedJob = WantedJob()
     #: a terminating pod counts as failed at once (podReplacementPolicy TerminatingOrFailed)
     counts_leaving: bool = True
@@ -124,13 +124,6 @@ class JobState(Owner):
             ttl=obj.spec.ttl_seconds_after_finished,
             finished_at=next((at for one in finished if (at := seconds(one.last_transition_time)) is not None), None),
         )
-
-    def copy(self) -> Self:
-        copied = super().copy()
-        copied.waits, copied.uncounted = self.waits.copy(), self.uncounted.copy()
-        copied.index_failures, copied.noted = self.index_failures.copy(), self.noted.copy()
-        copied.ended = self.ended.copy()
-        return copied
 
     @property
     def may_act(self) -> bool:

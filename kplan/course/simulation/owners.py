@@ -40,6 +40,7 @@ class Owner(msgspec.Struct):
     """A workload that owns pods; what its kind of controller does is written in its class."""
 
     HAS_REVISIONS: ClassVar[bool] = False  #: its pods may be of several templates at a time
+    COPIED: ClassVar[tuple[str, ...]] = ("templates", "pods", "terminating")  #: fields of which a copy has its own
     ref: WorkloadRef
     templates: dict[str, PodTemplateSpec] = {}  #: revision -> pod template
     #: its active pods by row, in the order in which they joined
@@ -58,8 +59,8 @@ class Owner(msgspec.Struct):
     def copy(self) -> Self:
         """Return a copy, which changes independently."""
         copied = replace(self)
-        copied.templates = self.templates.copy()
-        copied.pods, copied.terminating = self.pods.copy(), self.terminating.copy()
+        for field in self.COPIED:
+            setattr(copied, field, getattr(self, field).copy())
         return copied
 
     def actions(self, now: float, draws: Random | None = None) -> list[Action]:
@@ -192,6 +193,7 @@ class DaemonSetState(Owner):
     """A daemon set."""
 
     HAS_REVISIONS = True
+    COPIED = (*Owner.COPIED, "by_node")
     wanted: WantedDaemonSet = WantedDaemonSet("")
     has_revision: bool = False  #: the snapshot names its revisions
     generation: int = 1  #: of its template; pods with its label count as current whatever their template
@@ -257,7 +259,6 @@ class DaemonSetState(Owner):
 
     def copy(self) -> Self:
         copied = super().copy()
-        copied.by_node = self.by_node.copy()
         copied.ledger = None
         return copied
 
@@ -265,6 +266,7 @@ class DaemonSetState(Owner):
 class ForeignState(Owner):
     """A controller that kplan does not know, or whose object is not in the snapshot: it recreates lost pods."""
 
+    COPIED = (*Owner.COPIED, "lost")
     lost: list[str] = []  #: templates of pods that are gone and not recreated yet
     size: int = 0
 
@@ -278,11 +280,6 @@ class ForeignState(Owner):
         else:
             self.lost.append(pod.revision)
 
-    def copy(self) -> Self:
-        copied = super().copy()
-        copied.lost = self.lost.copy()
-        return copied
-
     @property
     def desired(self) -> int:
         return self.size
@@ -291,6 +288,7 @@ class ForeignState(Owner):
 class ReplicaSetState(Owner):
     """A replica set or a replication controller."""
 
+    COPIED = (*Owner.COPIED, "related")
     replicas: int = 0
     template: bytes = b""  #: identity of its template, to compare with that of its deployment
     age: int = 0  #: position in the order of creation, the oldest first
@@ -303,11 +301,6 @@ class ReplicaSetState(Owner):
     #: node -> its active pods there; those of all sets of a deployment count together
     related: dict[str, int] = {}
     number: int = 0  #: of its revision, as the deployment controller notes it; 0 where it does not
-
-    def copy(self) -> Self:
-        copied = super().copy()
-        copied.related = self.related.copy()
-        return copied
 
     @property
     def workload(self) -> WorkloadRef:
@@ -414,7 +407,7 @@ class DeploymentState(msgspec.Struct):
         copied.reported, copied.pace = self.reported.copy(), self.pace.copy()
         copied.sets = {}
         for name, state in self.sets.items():
-            copied_set = copied.sets[name] = Owner.copy(state)
+            copied_set = copied.sets[name] = state.copy()
             copied_set.parent, copied_set.related = copied, copied.related
         return copied
 
