@@ -27,8 +27,8 @@ from kplan.capacity.shapes import PricedShape
 from kplan.capacity.templates import Template
 from kplan.cluster.base import Base
 from kplan.cluster.incoming import with_objects
+from kplan.course.beginning import unmoved
 from kplan.course.simulation.owners import DaemonSetState, ForeignState
-from kplan.course.watching import unmoved
 from kplan.documents.capacity import Addition, ListedShape, Offer, Offers
 from kplan.framework.cycle import schedule_pod
 from kplan.remedies.node_shapes import AddedNodes, NodeShape, added_nodes, copies, node_shapes

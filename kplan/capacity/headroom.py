@@ -11,7 +11,6 @@ from functools import partial
 from typing import TypeVar
 
 import msgspec
-from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from kplan.api.core import Pod, PodSpec
@@ -19,7 +18,6 @@ from kplan.api.kinds import DAEMON_SET
 from kplan.api.names import WorkloadRef, object_name
 from kplan.api.quantity import grouped
 from kplan.capacity.counting import fill_from, stop_of
-from kplan.capacity.measure import requests_of
 from kplan.capacity.templates import Template, next_replicas, own_workloads, templates_of
 from kplan.cluster.base import Base
 from kplan.cluster.incoming import IncomingPod, with_objects
@@ -27,13 +25,12 @@ from kplan.course.answers.placement import NodesShown
 from kplan.course.answers.utilisation import pool_label
 from kplan.course.answers.verdict import conditions, head_of
 from kplan.course.asking import Showing, answers
+from kplan.course.beginning import fit_anyhow, unmoved
 from kplan.course.in_order import place_in_order
 from kplan.course.simulation.controllers.deployment import WantedDeployment
 from kplan.course.simulation.pod_creation import PodMaker
-from kplan.course.watching import fit_anyhow, unmoved
 from kplan.documents.base import Condition, Counted
 from kplan.documents.capacity import HeadroomReport, WorkloadHeadroom
-from kplan.documents.nodes import NodePrices, RightSizing
 from kplan.documents.placement import Origin
 from kplan.errors import NotFoundError, UsageError
 from kplan.framework.results import Outcome
@@ -75,7 +72,7 @@ def count_more(
         fits=n_fit,
         nodes=n_nodes,
         priority=first.priority,
-        requests=requests_of(template),
+        requests=template.requests,
         stop=None if stop is None else stop.to_document(nodes),
     )
 
@@ -293,26 +290,3 @@ def _largest(base: Base, label: str) -> Iterator[tuple[str, Pod]]:
 
     for pool, infos in by_pool.items():
         yield pool, min(infos, key=lambda info: (-share(info), info.key)).pod
-
-
-MOST_NODES = 200  #: in a larger cluster nodes are not drained one after another beside another question
-
-
-def right_sizing(base: Base) -> RightSizing | UnsetType:
-    """Return which nodes can go once pending pods are placed, with recommended requests; UNSET in large clusters.
-
-    Where pods wait with the recommended requests, nothing can go.
-    """
-    if len(base.objects.nodes) > MOST_NODES:
-        return UNSET
-    from kplan.capacity.shrink import shrink_report
-
-    shrunk = shrink_report(base)
-    if shrunk.waiting:
-        return UNSET
-    return RightSizing(
-        freed=tuple(node.name for node in shrunk.freed),
-        nodes=len(base.objects.nodes),
-        autoscaler=shrunk.autoscaler,
-        price=shrunk.price or NodePrices(before=None, after=None),
-    )

@@ -37,7 +37,6 @@ from kplan.facts import InputWarning
 from kplan.framework.pod_groups import WORKLOAD_GATE
 from kplan.framework.results import Outcome
 from kplan.framework.session import Session
-from kplan.rules.resources import quantity_text, resource_order
 from kplan.snapshot.model import Snapshot
 from kplan.workloads import Manifests
 from kplan.workloads.manifests import ReadOptions, load_manifests
@@ -171,7 +170,7 @@ class Capacity(Answer):
                     share=template.share,
                     fits=number,
                     priority=template.replicas[0].priority,
-                    requests=requests_of(template),
+                    requests=template.requests,
                     group=self._group_fit(index),
                 )
                 for index, (template, number) in enumerate(zip(self.templates, self.fit.counts, strict=True))
@@ -248,14 +247,6 @@ def _priced(
         hint = "without shapes, nodes like those of the cluster are tried"
         raise UsageError(f"shapes with prices are not tried for whole groups like {named}", hint=hint)
     return priced
-
-
-def requests_of(template: Template) -> dict[str, str]:
-    """Return resource -> what each pod of a template requests, or all pods of a group, as a quantity."""
-    requests: Counter[str] = Counter()
-    for info in template.replicas[: template.group_size or 1]:
-        requests.update(info.resources.requests)
-    return {name: quantity_text(name, requests[name]) for name in resource_order(requests) if requests[name]}
 
 
 def without_nodes_and_pods(snapshot: Snapshot, names: Sequence[str]) -> Snapshot:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from kplan.api.core import PodStatus
@@ -23,14 +23,15 @@ from kplan.changes.values import DrainOptions
 from kplan.cluster.base import Base
 from kplan.course.answers.utilisation import allocatable, amounts, requested, usage
 from kplan.course.answers.verdict import conditions, head_of
+from kplan.course.beginning import begin
 from kplan.course.growth import prices_of, ref_to
 from kplan.course.simulation.controllers.observed import ObservedPod
 from kplan.course.simulation.draining import Draining, drained_pods
 from kplan.course.simulation.loop import Simulation
-from kplan.course.watching import begin
 from kplan.documents.base import Condition
 from kplan.documents.capacity import FreedNode, ShrinkReport, StayingNode, Why
 from kplan.documents.change import StepEvent
+from kplan.documents.nodes import NodePrices, RightSizing
 from kplan.documents.plan import Usage
 from kplan.engine.arrays import RowArray
 from kplan.engine.matching import is_hard
@@ -251,3 +252,24 @@ class _Shrinking:
 def _offered(base: Base, rows: RowArray) -> dict[str, str]:
     offered = amounts(base.session.cluster, rows)
     return {name: quantity_text(name, amount.allocatable) for name, amount in offered.items() if amount.allocatable}
+
+
+MOST_NODES = 200  #: in a larger cluster nodes are not drained one after another beside another question
+
+
+def right_sizing(base: Base) -> RightSizing | UnsetType:
+    """Return which nodes can go once pending pods are placed, with recommended requests; UNSET in large clusters.
+
+    Where pods wait with the recommended requests, nothing can go.
+    """
+    if len(base.objects.nodes) > MOST_NODES:
+        return UNSET
+    shrunk = shrink_report(base)
+    if shrunk.waiting:
+        return UNSET
+    return RightSizing(
+        freed=tuple(node.name for node in shrunk.freed),
+        nodes=len(base.objects.nodes),
+        autoscaler=shrunk.autoscaler,
+        price=shrunk.price or NodePrices(before=None, after=None),
+    )

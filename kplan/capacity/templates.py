@@ -26,16 +26,16 @@ from kplan.api.workloads import StatefulSet
 from kplan.cluster.base import Base
 from kplan.cluster.incoming import IncomingPod, admit_manifests, with_objects, with_uid
 from kplan.cluster.workload_pods import no_replicas
+from kplan.course.beginning import unmoved
 from kplan.course.simulation.controllers.observed import Create
 from kplan.course.simulation.jobs import JobState
 from kplan.course.simulation.owners import DeploymentState, ForeignState, Owner, ReplicaSetState, StatefulSetState
 from kplan.course.simulation.pod_creation import PodMaker
-from kplan.course.watching import unmoved
 from kplan.documents.placement import Origin
 from kplan.errors import NotFoundError, UsageError
 from kplan.facts import InputWarning
 from kplan.rules.pod_info import PodInfo
-from kplan.rules.resources import PODS
+from kplan.rules.resources import PODS, quantity_text, resource_order
 from kplan.snapshot.defaults import complete
 from kplan.snapshot.model import Snapshot
 from kplan.workloads import Manifests
@@ -61,6 +61,14 @@ class Template(msgspec.Struct, frozen=True):
     def most(self) -> int:
         """How many replicas, or groups, there are at most where they are distinct."""
         return len(self.replicas) // (self.group_size or 1)
+
+    @property
+    def requests(self) -> dict[str, str]:
+        """What each pod requests, or all pods of a group: resource -> quantity."""
+        requests: Counter[str] = Counter()
+        for info in self.replicas[: self.group_size or 1]:
+            requests.update(info.resources.requests)
+        return {name: quantity_text(name, requests[name]) for name in resource_order(requests) if requests[name]}
 
     def replica(self, index: int) -> PodInfo | None:
         if not self.are_distinct:
@@ -156,7 +164,7 @@ def templates_of(
             template, claims = _of_group(unit, most, combined)
         else:
             own = name if uses[name] == 1 else f"{pod.origin.kind}/{name}"
-            pods, claims = replicas_of(pod.pod, 0 if pod.refused else most, combined)
+            pods, claims = stand_ins(pod.pod, 0 if pod.refused else most, combined)
             infos, are_distinct = tuple(map(PodInfo, pods)), len(pods) > 1
             template = Template(own, infos, refused=pod.refused, are_distinct=are_distinct, origin=pod.origin)
         objects += claims
@@ -214,7 +222,7 @@ def _with_claims(pod: Pod, owner: StatefulSet | None, snapshot: Snapshot) -> tup
     return pod, [*claims, *generated]
 
 
-def replicas_of(first: Pod, most: int, snapshot: Snapshot) -> tuple[list[Pod], list[msgspec.Struct]]:
+def stand_ins(first: Pod, most: int, snapshot: Snapshot) -> tuple[list[Pod], list[msgspec.Struct]]:
     """Return the pods that stand for replicas of a pod as the API server stores it, and their claims, stored as well.
 
     That is one for all replicas, with a free name, or `most` if each replica has its own claims.
@@ -334,7 +342,7 @@ def next_replicas(base: Base, key: str, most: int) -> tuple[Template, list[msgsp
     index = max(numbers, default=-1) + 1 if isinstance(owner, StatefulSetState) else None
     whole = simulation.workloads.templates.whole(owner.templates[revision])
     info, refused = maker.make(owner, Create("", revision, index), whole)
-    pods, claims = replicas_of(info.pod, 0 if refused else most, snapshot)
+    pods, claims = stand_ins(info.pod, 0 if refused else most, snapshot)
     return Template(key, tuple(map(PodInfo, pods)), refused=refused, are_distinct=len(pods) > 1), claims
 
 

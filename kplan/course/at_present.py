@@ -23,11 +23,11 @@ from kplan.api.time import seconds, to_micros, utc
 from kplan.api.workloads import DaemonSet, Job
 from kplan.cluster.base import Base
 from kplan.course.answers.verdict import Happened
+from kplan.course.beginning import begin
 from kplan.course.simulation.loop import Simulation
 from kplan.course.simulation.objects import eligible_nodes, ordinal_of
 from kplan.course.simulation.owners import StatefulSetState
 from kplan.course.task import Task
-from kplan.course.watching import begin
 from kplan.diagnosis.intended import meant_labels, missing_name
 from kplan.diagnosis.sentence import unmet_conditions
 from kplan.documents.base import Counted

@@ -19,6 +19,7 @@ from kplan.course.answers.at_rest import is_rolling_out, pods_at_rest, workload_
 from kplan.course.answers.drains import timed_out
 from kplan.course.answers.placement import NodesShown, Placement, pending_placement, placement_of
 from kplan.course.asking import PLAIN, Showing
+from kplan.course.beginning import unmoved
 from kplan.course.growth import Growth
 from kplan.course.provisioning import growth_of
 from kplan.course.simulation.applying import Applied
@@ -27,7 +28,6 @@ from kplan.course.simulation.draining import Draining
 from kplan.course.simulation.loop import Simulation
 from kplan.course.task import Task
 from kplan.course.timeline import Occupancy, timeline_of
-from kplan.course.watching import unmoved
 from kplan.diagnosis.explanation import explain
 from kplan.documents import change as d
 from kplan.documents.placement import Origin, PodPlacement

@@ -29,11 +29,12 @@ from kplan.cluster.runs import QuestionPods
 from kplan.cluster.workload_pods import no_node
 from kplan.course.answers.at_rest import note_stuck, workload_change
 from kplan.course.answers.drains import drain_warnings
+from kplan.course.beginning import add_bounds, carry_on_known, unmoved, watched
 from kplan.course.carried_out import CarriedOut, Decisions
 from kplan.course.clock import Clock
 from kplan.course.manifest_course import ManifestCourse
 from kplan.course.provisioning import Growing
-from kplan.course.queue_course import note_left_alone, subject_pods_of, work_off
+from kplan.course.queue_course import LEFT_ALONE, note_left_alone, work_off
 from kplan.course.simulation.any_node import AnyNodeTaker
 from kplan.course.simulation.cron import CronJobs
 from kplan.course.simulation.draining import Draining
@@ -46,7 +47,6 @@ from kplan.course.simulation.templates import part_of
 from kplan.course.simulation.updates import Update, update_of
 from kplan.course.task import Task, applying
 from kplan.course.timeline import Occupancy
-from kplan.course.watching import add_bounds, carry_on_known, unmoved, watched
 from kplan.documents.change import StepEvent
 from kplan.documents.plan import QueuePlace
 from kplan.errors import NotFoundError, UsageError
@@ -272,11 +272,13 @@ class _Course:
         simulation.run(clock.look)
 
     def _note_queue(self, queue: Sequence[QueuedPod], question: QuestionPods | None) -> None:
-        """Note the queue, and which of its pods a question is about; None where it is about none of them."""
-        session = self.simulation.session
-        self._change.queue = tuple(session.cluster.pods.infos[queued.pod].key for queued in queue)
+        """Note the queue, and which pods in it a question is about that kube-scheduler schedules; None for none."""
+        keys = {queued.pod: self.simulation.infos[queued.pod].key for queued in queue}
+        self._change.queue = tuple(keys.values())
         if question is not None:
-            self._change.subject_pods = subject_pods_of(session, queue, question)
+            scheduled = {queued.pod for queued in queue if queued.place not in LEFT_ALONE}
+            own = scheduled.intersection(question.rows) - question.pending_before
+            self._change.subject_pods = frozenset(keys[row] for row in own)
 
     def _start_cron_jobs(self, seconds: float) -> None:
         """Have cron jobs, those that are applied included, run by their schedule for so long."""

@@ -73,7 +73,7 @@ def with_updated(snapshot: Snapshot, attribute: str, objects: Iterable[Any]) -> 
     return replace(snapshot, **changes)
 
 
-def change_of(change: ChangeWord, what: str, names: Sequence[str]) -> ClusterChange:
+def entry_of(change: ChangeWord, what: str, names: Sequence[str]) -> ClusterChange:
     return ClusterChange(change=change, what=what, count=len(names), objects=tuple(names[:_MOST_NAMED]))
 
 
@@ -101,7 +101,7 @@ def with_written(snapshot: Snapshot, written: Written) -> tuple[Snapshot, Cluste
         changes[attribute] = tuple(held.values())
     names = list(map(name_of, loaded.objects))
     whole = {**snapshot.whole, **loaded.whole}
-    return replace(snapshot, **changes, whole=whole), change_of("with", written.what, names)
+    return replace(snapshot, **changes, whole=whole), entry_of("with", written.what, names)
 
 
 def _merged(obj: Any, older: Any, classes: Mapping[str, Any]) -> Any:
@@ -155,7 +155,7 @@ def removed(snapshot: Snapshot, which: Reference) -> Removed:
     after = replace(snapshot, **changes, whole=whole)
     lost_ids = set(map(id, lost))
     deleted = tuple(obj for obj in gone.values() if isinstance(obj, Pod) and id(obj) not in lost_ids)
-    return Removed(after, change_of("without", which.text, [*names_gone]), tuple(lost), deleted)
+    return Removed(after, entry_of("without", which.text, [*names_gone]), tuple(lost), deleted)
 
 
 def _all(snapshot: Snapshot) -> Iterable[Any]:
@@ -204,7 +204,7 @@ def with_nodes(
     fresh = differing(replace(model, spec=spec, status=status), labels, room)
     new = added_nodes(NodeShape(fresh, 1), number, snapshot, mark="more")
     names = [f"Node/{node.metadata.name}" for node in new.nodes]
-    return with_objects(snapshot, new.objects), change_of("add-nodes", f"{number}={like}", names)
+    return with_objects(snapshot, new.objects), entry_of("add-nodes", f"{number}={like}", names)
 
 
 def with_cordons(
@@ -215,7 +215,7 @@ def with_cordons(
     changed = [cordoned(node, is_cordoned=is_cordoned) for node in differing_now]
     word: ChangeWord = "cordon" if is_cordoned else "uncordon"
     names = [f"Node/{node.metadata.name}" for node in changed]
-    return with_updated(snapshot, "nodes", changed), change_of(word, what, names)
+    return with_updated(snapshot, "nodes", changed), entry_of(word, what, names)
 
 
 def with_taints(snapshot: Snapshot, name: str, texts: Sequence[str]) -> tuple[Snapshot, ClusterChange]:
@@ -231,7 +231,7 @@ def with_taints(snapshot: Snapshot, name: str, texts: Sequence[str]) -> tuple[Sn
     ]
     taints += [taint for taint, goes in read if not goes]
     tainted = replace(node, spec=replace(node.spec, taints=tuple(taints)))
-    return with_updated(snapshot, "nodes", [tainted]), change_of("taint", f"{name} {' '.join(texts)}", [f"Node/{name}"])
+    return with_updated(snapshot, "nodes", [tainted]), entry_of("taint", f"{name} {' '.join(texts)}", [f"Node/{name}"])
 
 
 def with_budget(snapshot: Snapshot, key: str, fields: Mapping[str, Any]) -> tuple[Snapshot, ClusterChange]:
@@ -255,7 +255,7 @@ def with_quota(snapshot: Snapshot, key: str, hard: Mapping[str, str]) -> tuple[S
 
 
 def _of_object(word: ChangeWord, obj: Any) -> ClusterChange:
-    return change_of(word, obj.metadata.key, [name_of(obj)])
+    return entry_of(word, obj.metadata.key, [name_of(obj)])
 
 
 _VERSION = "v3"

@@ -32,12 +32,6 @@ LEFT_ALONE = (QueuePlace.FOREIGN, QueuePlace.DELETING)
 """Pods of another scheduler and pods that are being deleted: kube-scheduler does not schedule them either."""
 
 
-def subject_pods_of(session: Session, queue: Iterable[QueuedPod], question: QuestionPods) -> frozenset[str]:
-    """Return NAMESPACE/NAME of the pods of a queue that a question is about, and that kube-scheduler schedules."""
-    own, infos = frozenset(question.rows) - question.pending_before, session.cluster.pods.infos
-    return frozenset(infos[one.pod].key for one in queue if one.pod in own and one.place not in LEFT_ALONE)
-
-
 def note_left_alone(simulation: Simulation, row: int) -> None:
     result = schedule_pod(simulation.session, row)
     simulation.messages[row], simulation.outcomes[row] = result.message, result.outcome

@@ -14,10 +14,10 @@ from kplan.cluster.base import Base
 from kplan.course.answers.drains import TIMED_OUT
 from kplan.course.answers.pod_groups import pending_in_groups
 from kplan.course.answers.verdict import Happened, counted_of, once_a_group
+from kplan.course.beginning import begin
 from kplan.course.carried_out import CarriedOut
 from kplan.course.pairing import Replacement, replacements_in
 from kplan.course.simulation.controllers.observed import ObservedPod
-from kplan.course.watching import begin
 from kplan.documents import change as d
 from kplan.documents.base import Condition, Counted
 from kplan.documents.plan import Action, CausedBy, PlanSummary

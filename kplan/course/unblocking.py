@@ -13,12 +13,12 @@ from kplan.changes import remedy as r
 from kplan.changes.values import Scale, Settle
 from kplan.cluster.base import Base
 from kplan.cluster.incoming import with_objects
+from kplan.course.beginning import unmoved
 from kplan.course.carried_out import CarriedOut
 from kplan.course.carry_out import carry_out
 from kplan.course.simulation.controllers.deployment import WantedDeployment
 from kplan.course.simulation.controllers.observed import scaled
 from kplan.course.simulation.disruption import ALWAYS_ALLOW, loosened
-from kplan.course.watching import unmoved
 from kplan.documents.change import Change, Obstacle, WorkloadState
 from kplan.errors import KplanError
 from kplan.workloads.autoscalers import bounds_in

@@ -23,13 +23,13 @@ from kplan.cluster.base import Base
 from kplan.cluster.incoming import with_objects
 from kplan.cluster.workload_pods import Reference, find, name_of, parse_reference
 from kplan.course import edits
+from kplan.course.beginning import begin, carry_on
 from kplan.course.provisioning import growth_of
 from kplan.course.resizing import Recommendations, read_recommendations, resized
 from kplan.course.simulation.durations import LAG
 from kplan.course.simulation.loop import Simulation, start
 from kplan.course.simulation.owners import DeploymentState, StatefulSetState
 from kplan.course.snapshots import has_its_pod, snapshot_of, with_budget_statuses
-from kplan.course.watching import begin, carry_on
 from kplan.documents.change import StepEvent
 from kplan.errors import UsageError
 from kplan.facts import ClusterChange, InputWarning
@@ -70,7 +70,7 @@ def with_replicas(base: Base, which: Reference, replicas: int) -> Followed:
             simulation.enqueue(owner)
     simulation.controllers.run()
     after = snapshot_of(simulation, rewritten, with_leaving=True)
-    return Followed(after, edits.change_of("scale", f"{which.text}={replicas}", names))
+    return Followed(after, edits.entry_of("scale", f"{which.text}={replicas}", names))
 
 
 def begin_controllers(base: Base, snapshot: Snapshot) -> Simulation:
@@ -96,7 +96,7 @@ def settled(base: Base, *, retries: bool = False) -> Followed:
     if growth := growth_of(simulation):
         after = with_objects(after, [obj for new in growth.adds for obj in (new.node, *new.objects)])
     after = replace(after, warnings=(*after.warnings, *_unsettled(simulation, after)))
-    return followed(simulation, after, edits.change_of("settle", "", list(moved)))
+    return followed(simulation, after, edits.entry_of("settle", "", list(moved)))
 
 
 def followed(simulation: Simulation, after: Snapshot, change: ClusterChange) -> Followed:
@@ -195,7 +195,7 @@ def with_requests(base: Base, recommended: Recommendations) -> Followed:
     """
     new = resized(base.snapshot, recommended)
     after, evicted = new.snapshot, new.evicted
-    entry = replace(edits.change_of("resize", recommended.what, new.workloads), requests=new.requests)
+    entry = replace(edits.entry_of("resize", recommended.what, new.workloads), requests=new.requests)
     if not evicted:
         return Followed(after, entry)
     evicted_keys = _keys(evicted)

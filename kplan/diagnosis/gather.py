@@ -249,7 +249,7 @@ def _for_all_nodes(session: Session, info: PodInfo) -> Iterator[c.Whole]:
         row = int(allocatable.argmax())
         if allocatable[row] < amount:
             largest = quantity_text(resource, int(allocatable[row]))
-            suggested = "" if allocatable[row] else intended.nearest(resource, resources_of(nodes))
+            suggested = "" if allocatable[row] else intended.nearest(resource, known_resources(nodes))
             yield c.TooLarge(n_nodes, resource, quantity_text(resource, amount), largest, nodes.names[row], suggested)
 
 
@@ -284,7 +284,7 @@ def runtime_class_labels(pod: Pod, snapshot: Snapshot) -> Mapping[str, str]:
     return next((one.node_selector for one in of_pod if one is not None), {})
 
 
-def resources_of(nodes: NodeTable) -> set[str]:
+def known_resources(nodes: NodeTable) -> set[str]:
     return {name for node in nodes.nodes for name in node.status.allocatable}
 
 

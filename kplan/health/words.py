@@ -234,7 +234,7 @@ def outlasts_grace(health: PodHealth) -> bool:
     return health.seconds is not UNSET and health.seconds > health.grace_seconds
 
 
-def workload_name(key: str) -> str:
+def workload_path(key: str) -> str:
     """Return NAMESPACE/NAME of KIND/NAMESPACE/NAME."""
     return key.partition("/")[2]
 
@@ -242,7 +242,7 @@ def workload_name(key: str) -> str:
 def workload_text(health: WorkloadHealth, why_pending: str = "") -> str:
     """Return what a workload is in one sentence; `why_pending`: why the first of its pods without a node has none."""
     kind = health.workload.partition("/")[0]
-    name = workload_name(health.workload)
+    name = workload_path(health.workload)
     why = f": {why_pending}" if why_pending else ""
     texts = [
         text + (why if state == "pods-pending" or (state == "waits-for-pod" and _waits_for_node(health)) else "")

@@ -27,7 +27,7 @@ import anyio
 import kplan
 from kplan.catalogue import TOOLS, VIEWS
 from kplan.cluster.base import Base
-from kplan.course.watching import unmoved
+from kplan.course.beginning import unmoved
 from kplan.errors import KplanError, UsageError
 from kplan.mcp.tools import ToolAnswer, call, refusal, type_of
 from kplan.report.registry import view_of

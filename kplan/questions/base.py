@@ -116,7 +116,7 @@ def with_right_sizing(report: R, subject: Subject) -> R:
     is_resized = any(change.change == "resize" for change in subject.base.snapshot.changes or ())
     if subject.manifests is not None or not is_resized:
         return report
-    from kplan.capacity.headroom import right_sizing
+    from kplan.capacity.shrink import right_sizing
 
     return replace(report, right_sizing=right_sizing(subject.base))
 

@@ -16,7 +16,7 @@ from kplan.api.labels import CONTROL_PLANE, HOSTNAME
 from kplan.changes import remedy as r
 from kplan.diagnosis import causes as c
 from kplan.diagnosis import intended
-from kplan.diagnosis.gather import resources_of, runtime_class_labels
+from kplan.diagnosis.gather import known_resources, runtime_class_labels
 from kplan.diagnosis.intended import is_fact, meant_labels, states_condition, untolerated
 from kplan.engine.details import TooMuchSkew
 from kplan.engine.matching import first_untolerated_hard_taints
@@ -230,7 +230,7 @@ def tolerations(case: Case, misses: NearMisses) -> Offers:
 def tolerating(case: Case, taints: list[Taint]) -> Offers:
     """Tolerate some taints."""
     texts = tuple(taint.text for taint in taints)
-    known = resources_of(case.live.cluster.nodes)
+    known = known_resources(case.live.cluster.nodes)
     is_for_others = any(
         text.startswith(CONTROL_PLANE) or (taint.key in known and taint.key not in case.info.requests)
         for taint, text in zip(taints, texts, strict=True)

@@ -16,7 +16,7 @@ from kplan.api.core import Pod
 from kplan.api.labels import HOSTNAME, NOT_READY, UNREACHABLE
 from kplan.api.quantity import grouped, listing, value
 from kplan.changes import remedy as r
-from kplan.diagnosis.gather import resources_of, runtime_class_labels, wanted_labels
+from kplan.diagnosis.gather import known_resources, runtime_class_labels, wanted_labels
 from kplan.diagnosis.intended import LEAVING_TAINTS, is_fact, nearest, states_condition, untolerated
 from kplan.engine.details import OtherVolumeZone, OwnAntiAffinity, TooMuchSkew, UnboundClaim, UnreachableVolume
 from kplan.engine.node_table import NodeTable
@@ -298,7 +298,7 @@ def _lacking_room(case: Case, model: str) -> Iterator[str]:
     for resource, amount in wanted or own:
         capacities = (node.status.capacity.get(resource) for node in cluster.nodes.nodes)
         is_broken = "/" in resource and any(value(held) >= amount for held in capacities if held is not None)
-        is_misspelt = not columns[resource].any() and nearest(resource, resources_of(cluster.nodes))
+        is_misspelt = not columns[resource].any() and nearest(resource, known_resources(cluster.nodes))
         if not is_broken and not is_misspelt:
             infos = (cluster.pods.infos[pod] for pod in cluster.pods_on[row])
             daemons = sum(info.requests.get(resource, 0) for info in infos if daemon_set_of(info.pod))

@@ -11,6 +11,7 @@ from kplan.cluster.base import Base
 from kplan.cluster.runs import QuestionPods
 from kplan.course.answers.verdict import Happened
 from kplan.course.at_present import happened_before, short_workloads, workloads_of_task
+from kplan.course.beginning import has_more_to_do, unmoved
 from kplan.course.carried_out import CarriedOut
 from kplan.course.carry_out import Opening
 from kplan.course.odds.of_pods import drawn_pods, ending_at
@@ -21,7 +22,6 @@ from kplan.course.simulation.draining import drained_pods
 from kplan.course.simulation.queue import in_turn
 from kplan.course.simulation.updates import Update
 from kplan.course.task import Task
-from kplan.course.watching import has_more_to_do, unmoved
 from kplan.documents.base import Counted
 from kplan.documents.change import WorkloadState
 from kplan.documents.plan import QueuePlace

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 from kplan.api.quantity import MAX_INT64, natural
 from kplan.changes.values import DrainOptions
 from kplan.course.asking import PLAIN, Showing
-from kplan.course.watching import unmoved
+from kplan.course.beginning import unmoved
 from kplan.errors import ParameterError, UsageError
 from kplan.questions.base import Question
 from kplan.reading.arguments import FilePath, Manifest, Number, Option, Positive

@@ -21,8 +21,8 @@ from kplan.cluster.incoming import IncomingPod
 from kplan.course.answers.plan import placement_report
 from kplan.course.answers.verdict import conditions, head_of, judged
 from kplan.course.asking import PLAIN, AskAll, Showing
+from kplan.course.beginning import unmoved
 from kplan.course.in_order import place_in_order
-from kplan.course.watching import unmoved
 from kplan.documents.base import Counted, Verdict
 from kplan.documents.capacity import HeadroomReport
 from kplan.documents.checks import BudgetRoom, BudgetsReport, CheckOutcome, ChecksReport, ChecksSummary

@@ -18,6 +18,7 @@ from kplan.course.answers.drains import NOT_REPLACED
 from kplan.course.answers.utilisation import cluster_map, pool_label
 from kplan.course.answers.verdict import conditions, judged, verdict_on
 from kplan.course.asking import Showing, answers
+from kplan.course.beginning import any_node, unmoved
 from kplan.course.carried_out import CarriedOut
 from kplan.course.carry_out import Opening, carry_out
 from kplan.course.pairing import Replacement
@@ -26,7 +27,6 @@ from kplan.course.simulation.any_node import AnyNodeTaker, Uncertain
 from kplan.course.simulation.draining import drained_pods
 from kplan.course.simulation.loop import Simulation
 from kplan.course.task import Task
-from kplan.course.watching import any_node, unmoved
 from kplan.documents.base import Condition, Counted
 from kplan.documents.change import StepEvent, Timeline
 from kplan.documents.drains import DrainOutcome, DrainsReport

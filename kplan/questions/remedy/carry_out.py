@@ -20,6 +20,7 @@ from kplan.changes.remedy import Remedy
 from kplan.changes.sets import Changes, by_rank, with_joined_moves
 from kplan.cluster.base import Base, Progress
 from kplan.cluster.incoming import with_objects
+from kplan.course.beginning import begin, carry_on_known, watched
 from kplan.course.edits import patched
 from kplan.course.growth import Growth, prices_of
 from kplan.course.provisioning import Growing, growth_of
@@ -28,7 +29,6 @@ from kplan.course.simulation.controllers.observed import ObservedPod
 from kplan.course.simulation.loop import Simulation
 from kplan.course.simulation.owners import DaemonSetState, StatefulSetState
 from kplan.course.simulation.updates import Update, update_of
-from kplan.course.watching import begin, carry_on_known, watched
 from kplan.course.what_if import changed
 from kplan.documents.change import StepEvent
 from kplan.engine.mappings import Recent

@@ -27,6 +27,7 @@ from kplan.cluster.base import Base
 from kplan.course.answers.drains import NOT_REPLACED, TIMED_OUT
 from kplan.course.answers.verdict import conditions, head_of
 from kplan.course.asking import Showing
+from kplan.course.beginning import begin
 from kplan.course.carried_out import MAY_END, CarriedOut
 from kplan.course.carry_out import carry_out, check_nodes
 from kplan.course.clock import Clock
@@ -36,7 +37,6 @@ from kplan.course.simulation.loop import Simulation
 from kplan.course.snapshots import snapshot_of
 from kplan.course.task import Task
 from kplan.course.unblocking import ways
-from kplan.course.watching import begin
 from kplan.course.what_if import changed
 from kplan.documents.base import Counted
 from kplan.documents.change import Obstacle

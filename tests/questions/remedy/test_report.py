@@ -11,7 +11,7 @@ import kplan
 from kplan.changes import remedy as r
 from kplan.changes.sets import KINDS, allowed_kinds, disturbance
 from kplan.changes.values import AddNodes, Move, Patch, Place, Uncordon
-from kplan.course.watching import begin
+from kplan.course.beginning import begin
 from kplan.documents import remedies as d
 from kplan.errors import UsageError
 from kplan.questions.remedy import Remedy
