@@ -45,7 +45,7 @@ def work_off(
     That is so where every pod has got a node, whichever of equal nodes are drawn. `patience`: as for
     `Simulation.decisions`.
     """
-    simulation.life.replaces_preempted, simulation.max_rounds = queue.recreate, queue.max_rounds
+    simulation.life.replaces_preempted = queue.recreate
     if queue.has_all_pending:
         simulation.node_lifecycle.go_on()
     turns = in_turn(simulation.session, question.rows)
@@ -62,10 +62,9 @@ def work_off(
         simulation.queue.note_creation(row)
         simulation.queue.add(row)
     fewest = []  # on how many nodes the pod of each decision fits; 0 where it is not scheduled
-    for result in simulation.decisions(patience):
+    for result in simulation.decisions(patience, max_rounds=queue.max_rounds):
         attempts.append(result.pod)
         fewest.append(result.n_feasible if result.outcome is Outcome.SCHEDULED else 0)
-    simulation.max_rounds = EVER  # what happens from now on is followed to its end
     infos = simulation.infos
     return turns, is_roomy(min(fewest, default=0), [infos[row] for row in attempts])
 

@@ -63,7 +63,7 @@ class Simulation(Motion):
         self.provisioner: Provisioner | None = None  #: makes nodes for pods that fit nowhere
         self._is_news = False  #: nodes have joined of which the scheduler has yet to hear
         self.rounds = 0  #: how many rounds the scheduler has begun: a new one begins when a pod is tried again
-        self.max_rounds = EVER  #: it ends after so many rounds
+        self._max_rounds = EVER
         self.hit_limit = False  #: it ended because of `max_rounds`
         self._in_round: set[int] = set()
         self.joined: list[Node] = []  #: the nodes that have joined, as they were then
@@ -144,11 +144,15 @@ class Simulation(Motion):
         for _ in self.decisions(patience, waits=waits):
             pass
 
-    def decisions(self, patience: float = EVER, *, waits: bool = True) -> Iterator[CycleResult]:
+    def decisions(
+        self, patience: float = EVER, *, waits: bool = True, max_rounds: float = EVER
+    ) -> Iterator[CycleResult]:
         """Run until nothing moves; yield every decision of the scheduler before it is carried out, which makes it live.
 
         `patience`: seconds of virtual time to wait for what controllers try again. `waits`: they pass in any case.
+        `max_rounds`: it ends after so many rounds.
         """
+        self._max_rounds = max_rounds
         end = self.now + patience
         scheduler, queue, steps = self.scheduler, self.queue, self.log.steps
         leaving, failures = scheduler.leaving, scheduler.failures
@@ -191,7 +195,7 @@ class Simulation(Motion):
     def _begins_round_too_many(self, row: int) -> bool:
         """Count the round in which a pod is tried; tell whether that is one too many."""
         if row in self._in_round or not self.rounds:
-            self.hit_limit = self.rounds >= self.max_rounds
+            self.hit_limit = self.rounds >= self._max_rounds
             self.rounds += not self.hit_limit
             self._in_round.clear()
         self._in_round.add(row)
