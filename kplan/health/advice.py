@@ -124,7 +124,7 @@ def way_on(health: WorkloadHealth) -> tuple[str, str]:
 
 def _ways_on(health: WorkloadHealth) -> Iterator[tuple[str, str]]:
     """Yield what has a workload go on, in a few words, and its command, the first thing to do first."""
-    kind, namespace, own = health.workload.split("/", 2)
+    kind, namespace, own = health.ref.parts
     states, refused, what = health.states, health.refused, kind.lower()
     named = f"{what} {quote(own)} -n {quote(namespace)}"
     if "suspended" in states and health.queue:
@@ -140,7 +140,7 @@ def _ways_on(health: WorkloadHealth) -> Iterator[tuple[str, str]]:
 
 def _ways_of_rollouts(health: WorkloadHealth, named: str) -> Iterator[tuple[str, str]]:
     """Yield what has a rollout go on, of a workload that is `named` as kubectl has it."""
-    kind, namespace, own = health.workload.split("/", 2)
+    kind, namespace, own = health.ref.parts
     states, what = health.states, kind.lower()
     if "paused" in states:
         yield "To resume it", f"kubectl rollout resume {what}/{quote(own)} -n {quote(namespace)}"
@@ -167,15 +167,14 @@ def _deletion(pod: str) -> str:
 
 def _ways_of_runs(health: WorkloadHealth) -> Iterator[tuple[str, str]]:
     """Yield what has a job, a cron job or an autoscaler go on."""
-    kind, namespace, _ = health.workload.split("/", 2)
+    kind, namespace, own = health.ref.parts
     states = health.states
     if "last-run-failed" in states:
         yield "To see why it failed", f"kubectl logs job/{quote(own_name(health.failed_run))} -n {quote(namespace)}"
     if health.active_run:
         yield "To end that run", f"kubectl delete job {quote(own_name(health.active_run.job))} -n {quote(namespace)}"
     if "misses-runs" in states:
-        name = quote(health.workload.rpartition("/")[2])
-        yield "To see what keeps it from starting one", f"kubectl describe cronjob {name} -n {quote(namespace)}"
+        yield "To see what keeps it from starting one", f"kubectl describe cronjob {quote(own)} -n {quote(namespace)}"
     if kind == "Job" and "misses-pods" in states and health.troubled:
         yield "To see why they failed", f"kubectl logs {quote(own_name(health.troubled[-1].pod))} -n {quote(namespace)}"
     if "no-metrics" in states:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from msgspec import UNSET, UnsetType
 
 from kplan.api.field_errors import quoted
+from kplan.api.names import WorkloadRef
 from kplan.api.quantity import behind_colon, count, enumerated, listing, readable
 from kplan.api.time import to_micros, utc
 from kplan.facts import MissingName, NodesLeftOut, QuotaRaise, RefusedPods
@@ -234,15 +235,9 @@ def outlasts_grace(health: PodHealth) -> bool:
     return health.seconds is not UNSET and health.seconds > health.grace_seconds
 
 
-def workload_path(key: str) -> str:
-    """Return NAMESPACE/NAME of KIND/NAMESPACE/NAME."""
-    return key.partition("/")[2]
-
-
 def workload_text(health: WorkloadHealth, why_pending: str = "") -> str:
     """Return what a workload is in one sentence; `why_pending`: why the first of its pods without a node has none."""
-    kind = health.workload.partition("/")[0]
-    name = workload_path(health.workload)
+    kind, name = health.ref.kind, health.ref.path
     why = f": {why_pending}" if why_pending else ""
     texts = [
         text + (why if state == "pods-pending" or (state == "waits-for-pod" and _waits_for_node(health)) else "")
@@ -321,8 +316,8 @@ def _failed_before(health: WorkloadHealth) -> str:
 
 def shortage_text(health: WorkloadHealth) -> str:
     """Return how many pods a workload lacks, and why, with what the API server says."""
-    kind = health.workload.partition("/")[0]
-    texts = [text for state in health.states if state in SHORT_STATES and (text := _of_state(state, health, kind))]
+    short = (state for state in health.states if state in SHORT_STATES)
+    texts = [text for state in short if (text := _of_state(state, health, health.ref.kind))]
     refusal = f" (the API server{behind_colon(health.refused.message)})" if health.refused.uses else ""
     return f"{'; '.join(texts)}{refusal}"
 
@@ -524,7 +519,7 @@ def _not_ready(health: WorkloadHealth) -> str:
 
 
 def _scaler(health: WorkloadHealth) -> str:
-    return health.autoscaler.replace("/", " ", 1)
+    return WorkloadRef.parse(health.autoscaler).title
 
 
 def own_name(key: str) -> str:

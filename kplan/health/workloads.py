@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from kplan.api.core import Pod, ReplicationController, WorkloadCondition, target_of
 from kplan.api.kinds import POD_MAKERS
 from kplan.api.labels import REVISION_HASH, TEMPLATE_GENERATION, parse_int64
-from kplan.api.names import controller_name, object_name
+from kplan.api.names import WorkloadRef, controller_name, object_name
 from kplan.api.pod import ENDED
 from kplan.api.quantity import grouped, natural
 from kplan.api.time import is_time_zone
@@ -137,6 +137,10 @@ class WorkloadHealth(Document, frozen=True, kw_only=True):
     holds_next: bool = False  #: a run of a CronJob is active, and with concurrencyPolicy Forbid no other one starts
     autoscaler: str = ""  #: HorizontalPodAutoscaler/NAMESPACE/NAME, where it says something
     most_replicas: Count = 0  #: of that autoscaler
+
+    @property
+    def ref(self) -> WorkloadRef:
+        return WorkloadRef.parse(self.workload)
 
     @property
     def has_what_it_wants(self) -> bool:
@@ -439,8 +443,8 @@ def _after_run(health: WorkloadHealth, last: WorkloadHealth) -> WorkloadHealth:
     """Return what a cron job is after its last run."""
     if "failed" not in last.states:
         return health
-    run = last.workload.partition("/")[2]
-    return replace(health, states=(*health.states, "last-run-failed"), failed_run=run, reason=last.reason)
+    states = (*health.states, "last-run-failed")
+    return replace(health, states=states, failed_run=last.ref.path, reason=last.reason)
 
 
 def _scaled(health: WorkloadHealth, scaler: Any) -> WorkloadHealth:

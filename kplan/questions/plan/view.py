@@ -145,7 +145,7 @@ def _present_blocks(document: p.PlanReport, options: ReportOptions) -> Iterator[
         if more := left_out(len(texts) - len(shown), flag="-o wide"):
             yield Line(more, is_item=True)
     yield from map(line, advice.ways_on(present.workloads, present.pods))
-    ways = ((health_words.workload_path(one.workload), *advice.way_on(one)) for one in present.workloads)
+    ways = ((one.ref.path, *advice.way_on(one)) for one in present.workloads)
     for name, words, command in islice((way for way in ways if way[-1]), _MOST_PRESENT):
         yield line(f"{words} ({name}): {command}")
 

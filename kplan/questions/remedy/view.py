@@ -15,7 +15,7 @@ from kplan.changes.values import AddNodes, Change, Move, Patch, Scale
 from kplan.documents.nodes import AddedNode, new_node_text
 from kplan.documents.remedies import RemedyReport, RemedySet
 from kplan.health.advice import pod_advice, way_on, ways_on
-from kplan.health.words import pod_text, workload_path, workload_text
+from kplan.health.words import pod_text, workload_text
 from kplan.health.workloads import WorkloadHealth
 from kplan.report.blocks import Block, Heading, Preformatted, Span, line
 from kplan.report.decision import remedy_text
@@ -71,7 +71,7 @@ def _held_up(document: RemedyReport) -> Iterator[Block]:
         if (health.is_short or command) and health is not leading:
             yield line(workload_text(health), is_item=True)
         if command:
-            of = "" if len(workloads) == 1 else f" ({workload_path(health.workload)})"
+            of = "" if len(workloads) == 1 else f" ({health.ref.path})"
             yield line(f"{words}{of}: {command}")
     yield from map(line, ways_on(workloads[:_MOST_HELD_UP]))
     if len(workloads) > _MOST_HELD_UP:
