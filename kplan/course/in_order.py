@@ -93,6 +93,7 @@ def place_in_order(
         nodes=nodes,
         tries=course.tries,
         fewest_nodes=min(fewest, default=0),
+        n_decisions=len(fewest),
         question=partial(place_in_order, base, question, settle_preemption=settle_preemption),
         make_context=partial(in_whole_groups, context),
     )
@@ -121,6 +122,8 @@ class OrderedCourse:
         self._rounds: list[tuple[Sequence[NewNode], Sequence[int]]] = []  # new nodes, and the pods tried again then
         self._tries: list[tuple[int, int]] = []  # round and pod of each decision
         self._is_known = False
+        self._settled: Session | None = None  #: in which preemption is carried out, up to the rounds of `_n_settled`
+        self._n_settled = 0
         self.tries: dict[Key, GroupTry] = {}  #: how the last cycle of each group has ended
 
     def run(self, session: Session) -> Run:
@@ -148,7 +151,7 @@ class OrderedCourse:
     def _look(self, session: Session, growth: Growth, results: dict[int, CycleResult], *, preempts: bool) -> None:
         """Have the autoscaler look, once the scheduler has evicted what it can for these pods, or for their groups."""
         if not self._settles and (preempts or any(map(nominates, results.values()))):
-            session, results = self._settled()
+            session, results = self._settle()
         rows = [row for row in results if session.cluster.node_of[row] == NOWHERE]
         if not rows:
             return
@@ -156,14 +159,17 @@ class OrderedCourse:
         if adds := growth.look(growth.as_seen(snapshot, session), session, rows, self._base.now):
             self._rounds.append((adds, rows))
 
-    def _settled(self) -> tuple[Session, dict[int, CycleResult]]:
+    def _settle(self) -> tuple[Session, dict[int, CycleResult]]:
         """Return a session in which preemption was carried out so far, and the last results of its last round."""
-        session = self._base.fork(self._question)
-        results: dict[int, CycleResult] = {}
-        for adds, rows in [((), self._question.rows), *self._rounds]:
+        if self._settled is None:
+            self._settled = self._base.fork(self._question)
+        session, results = self._settled, dict[int, CycleResult]()
+        rounds = [((), self._question.rows), *self._rounds]
+        for adds, rows in rounds[self._n_settled :]:
             join_nodes(session, adds)
             waiting = [row for row in rows if session.cluster.node_of[row] == NOWHERE]
             results = {result.pod: result for result in run_in_order(session, waiting, settle_preemption=True)}
+        self._n_settled = len(rounds)
         return session, results
 
     def last_tries(self, placements: Sequence[Placement]) -> list[Placement]:

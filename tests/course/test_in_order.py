@@ -11,7 +11,8 @@ import kplan
 from kplan.cluster.runs import Replay
 from kplan.course.in_order import place_in_order
 from kplan.diagnosis.explanation import Shown
-from tests.objects import head, planner_of
+from tests.objects import head, node, planner_of
+from tests.objects import pod as prioritized
 
 CLUSTER = Path(__file__).parents[2] / "fixtures/karpenter/cluster.yaml"
 TYPES = CLUSTER.with_name("instance-types.yaml")
@@ -64,18 +65,9 @@ def test_the_picture_has_the_new_node(planner: kplan.Planner) -> None:
 
 
 def test_a_group_grows_to_its_limit_only() -> None:
-    template = {
-        "metadata": {"name": "t", "labels": {}},
-        "status": {
-            "allocatable": {"cpu": "4", "memory": "8Gi", "pods": "10"},
-            "capacity": {"cpu": "4", "memory": "8Gi", "pods": "10"},
-            "conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}],
-        },
-    }
-    node = {"apiVersion": "v1", "kind": "Node", **template, "metadata": {"name": "n1", "labels": {}}}
     groups = [{"name": "g", "minSize": 1, "maxSize": 3, "targetSize": 1, "nodes": ["n1"]}]
     autoscaler = kplan.ClusterAutoscaler(node_groups=groups)
-    planner = planner_of(node, autoscaler=autoscaler, now=NOW)
+    planner = planner_of(node("n1"), autoscaler=autoscaler, now=NOW)
     report = place_in_order(planner, [pod(f"p{number}", "3") for number in range(4)]).report()
     placed = [placement.node for placement in report.placements]
     assert placed[0] == "n1"
@@ -83,6 +75,14 @@ def test_a_group_grows_to_its_limit_only() -> None:
     assert placed.count(None) == 1
     (words,) = report.nodes.unhelped.values()
     assert words == {"g": ("it is at its maximum of 3 nodes",)}
+
+
+def test_a_pod_that_gets_in_by_preemption_needs_no_new_node_in_any_draw() -> None:
+    groups = [{"name": "g", "minSize": 1, "maxSize": 3, "targetSize": 1, "nodes": ["n1"]}]
+    pods = prioritized("low", on="n1", cpu="3"), prioritized("high", cpu="3", priority=10)
+    planner = planner_of(node("n1"), *pods, autoscaler=kplan.ClusterAutoscaler(node_groups=groups))
+    assert planner.plan(["default/high"]).placements[0].node is None
+    assert planner.odds(["default/high"], runs=2).counts == {"default/high": {"pending": 2}}
 
 
 PENDING = ("shop/voucher-api", "shop/flash-sale", "ml/llm-eval", "ml/fine-tune", "batch/nightly-export")

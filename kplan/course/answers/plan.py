@@ -313,6 +313,8 @@ class Plan(Answer):
     tries: Mapping[Key, GroupTry] = field(default_factory=dict, repr=False, compare=False)
     #: the least number of nodes that fitted a pod when it was tried; 0 if one was not scheduled
     fewest_nodes: int = field(default=0, repr=False)
+    #: as many as there were, with those that were repeated once an autoscaler had made nodes
+    n_decisions: int = field(default=0, repr=False)
     #: tells what differs between draws of the same decisions; None if nobody asks
     luck: Callable[[Sequence[Condition]], Luck | UnsetType] | None = field(default=None, repr=False, compare=False)
 

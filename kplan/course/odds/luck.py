@@ -59,7 +59,7 @@ def with_luck_in_order(base: Base, plan: Plan, pods: Sequence[PodLike], *, settl
         pending = {key for key, outcome in last.items() if outcome is not Outcome.SCHEDULED}
         victims = {victim.key for placement in plan.placements for victim in placement.victims}
         evicted = victims if settle_preemption else set()
-        return _luck(base, drawn, "place", fail_on, steps=len(plan.placements), pending=pending, evicted=evicted)
+        return _luck(base, drawn, "place", fail_on, steps=plan.n_decisions, pending=pending, evicted=evicted)
 
     return dataclasses.replace(plan, luck=luck)
 

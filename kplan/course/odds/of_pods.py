@@ -26,8 +26,9 @@ def of_pods(
 
     def carry_out(generator: BranchRandom) -> RunEnd:
         session = base.fork(question, random=generator)
-        if not settle_preemption and not is_single:
-            # Which pods would be evicted does not count here, so it must not cost a draw.
+        if not settle_preemption and not is_single and base.followed is None:
+            # Which pods would be evicted does not count here, so it must not cost a draw. That a pod gets in by
+            # preemption does where there is an autoscaler: it adds no node for it.
             for framework in session.frameworks.values():
                 plugins = framework.post_filter_plugins
                 framework.post_filter_plugins = [one for one in plugins if one.name != DefaultPreemption.name]
