@@ -455,6 +455,12 @@ def parts_of(remedy: Remedy) -> tuple[Single, ...]:
     return remedy.changes if isinstance(remedy, Together) else (remedy,)
 
 
+def rank_of(remedy: Remedy) -> tuple[bool, int]:
+    """Return the place of a remedy: what helps all pods comes first, then what disturbs least."""
+    helps_all = not remedy.helps or remedy.helps.pods == remedy.helps.of  # as far as is known
+    return isinstance(remedy, LowerReplicas) or not helps_all, weight_of(remedy)
+
+
 def weight_of(remedy: RemedyBase) -> int:
     """Return how much a remedy disturbs, `WEIGHTS`: a misspelt label is a misspelt name."""
     match remedy:

@@ -79,8 +79,11 @@ def place_in_order(
             decisions[-1].diagnosis  # noqa: B018 - is made while the decision is live, and cached
         if base.on_progress is not None:
             base.on_progress(len(decisions), len(question.rows))
-    placements, context, nodes = tuple(decisions), partial(base.context, question), None
+    placements, context, nodes, pools = tuple(decisions), partial(base.context, question), None, None
     if growth is not None:
+        from kplan.course.pools import Pools
+
+        pools = Pools(base, partial(_placed, base, question, settle_preemption=settle_preemption), growth)
         placements = tuple(course.last_tries(decisions))
         context = partial(_with_warnings, context, tuple(growth.all_warnings))
         nodes = growth.changes({placement.pod.key: placement.node or "" for placement in placements})
@@ -94,9 +97,18 @@ def place_in_order(
         tries=course.tries,
         fewest_nodes=min(fewest, default=0),
         n_decisions=len(fewest),
+        pools=pools,
         question=partial(place_in_order, base, question, settle_preemption=settle_preemption),
         make_context=partial(in_whole_groups, context),
     )
+
+
+def _placed(base: Base, question: QuestionPods, other: Base, *, settle_preemption: bool) -> frozenset[str]:
+    """Return NAMESPACE/NAME of the pods of a question that get a node in another cluster, which has the same pods."""
+    infos, n_present = {row: base.info_of(question, row) for row in question.rows}, len(base.session.cluster.pods)
+    pods = [info.key if row < n_present else info.pod for row, info in infos.items() if row not in question.refused]
+    plan = place_in_order(other, pods, settle_preemption=settle_preemption)
+    return frozenset(placement.pod.key for placement in plan.placements if placement.node is not None)
 
 
 def _explained_again(replay: Replay, index: int, names: list[str], nodes: NodesShown) -> Explanation:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial, reduce
-from itertools import islice
 
 import msgspec
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from kplan.api.core import Pod
-from kplan.autoscaling.seam import PreparedCluster
-from kplan.changes.remedy import WEIGHTS, AddNodes, PoolChange, Remedy, WidenPool, parts_of, weight_of
+from kplan.changes.remedy import WidenPool
 from kplan.cluster.base import Base
 from kplan.cluster.runs import run_in_order
 from kplan.cluster.unmodelled import in_whole_groups
@@ -22,8 +20,8 @@ from kplan.course.answers.plan import Plan, placement_report, with_most_placemen
 from kplan.course.answers.verdict import conditions, with_warnings
 from kplan.course.asking import PLAIN, Showing, answers
 from kplan.course.at_present import piled_up, short_workloads, workloads_at_present
-from kplan.course.growth import as_waiting, with_message
 from kplan.course.in_order import place_in_order
+from kplan.course.pools import with_pools
 from kplan.course.subject import Subject
 from kplan.diagnosis.explanation import Shown
 from kplan.documents.nodes import AddedNode, NodeChanges, NodePrices
@@ -119,8 +117,8 @@ def whereabouts_report(
     for shown, pod in zip(report.placements, pods, strict=False):
         (placement,) = with_new_nodes([shown], None if pod.plan is None else pod.plan.nodes)
         health = pod_health(objects.pod_by_key[placement.pod.key], nodes_now, now, objects)
-        remedies = _with_pools(base, placement.remedies, pod.pools)
-        placements.append(replace(placement, current=pod.current(), health=health, remedies=remedies))
+        placement = replace(placement, current=pod.current(), health=health)
+        placements.append(with_pools(base, placement, pod.pools))
     changes = [plan.nodes for plan in plans if plan.nodes is not None]
     nodes = reduce(_both, changes) if changes else UNSET
     report = replace(report, placements=tuple(placements), nodes=nodes, workloads=tuple(workloads) or UNSET)
@@ -154,42 +152,10 @@ def explain_pod(base: Base, key: str) -> Whereabouts:
         return Whereabouts(pod.spec.node_name, _place_again(base, key, pod))
     plan = place_in_order(base, [key])
     placement = plan.placements[0]
-    is_helped = placement.node is not None or bool(plan.adds)
-    pools = () if base.followed is None or is_helped else dict.fromkeys(_widening(base, key, placement.message))
+    if plan.pools is None or placement.node is not None or plan.adds:
+        return Whereabouts(None, placement, plan)
+    pools = dict.fromkeys(WidenPool(change=change, then=None) for change, _ in plan.pools.widening([key]))
     return Whereabouts(None, placement, plan, tuple(pools))
-
-
-def _widening(base: Base, key: str, message: str) -> Iterator[WidenPool]:
-    """Yield what lets the autoscaler that is followed add a node for a pod, each tried.
-
-    `message`: the scheduler's about it, without which the autoscaler would not look at it.
-    """
-    session, followed = base.fork(), base.followed
-    present = as_waiting(base.objects, session.cluster.nodes.nodes)
-    pods = (with_message(pod, message, "") if pod.metadata.key == key else pod for pod in present.pods)
-    cluster = PreparedCluster(replace(present, pods=tuple(pods)), session, base.now)
-    for changes in islice(followed.widening(cluster) if followed is not None else (), _MOST_WIDENED):
-        if place_in_order(reduce(Base.with_pool, changes, base), [key]).placements[0].node is not None:
-            text = " and ".join(dict.fromkeys(change.words for change in changes))
-            change = PoolChange(pools=tuple(dict.fromkeys(change.name for change in changes)), text=text)
-            yield WidenPool(change=change, then=None)
-
-
-def _with_pools(
-    base: Base, remedies: tuple[Remedy, ...] | UnsetType, pools: Sequence[WidenPool]
-) -> tuple[Remedy, ...] | UnsetType:
-    """Return remedies with those of an autoscaler, which alone adds nodes like those that it manages."""
-    if remedies is UNSET or base.followed is None:
-        return remedies
-    followed, nodes = base.followed, base.objects.node_by_name
-
-    def is_managed(part: Remedy) -> bool:
-        return isinstance(part, AddNodes) and followed.manages(nodes[part.change.like])
-
-    others = [remedy for remedy in remedies if not any(map(is_managed, parts_of(remedy)))]
-    after = (index for index, remedy in enumerate(others) if weight_of(remedy) > WEIGHTS[WidenPool])
-    place = next(after, len(others))
-    return (*others[:place], *pools, *others[place:])
 
 
 def _place_again(base: Base, key: str, pod: Pod) -> Placement:

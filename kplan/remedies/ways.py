@@ -98,13 +98,7 @@ def remedies_of(offers: Iterable[Offer]) -> tuple[r.Remedy, ...]:
 def _in_order(offers: Iterable[Offer]) -> list[Offer]:
     """Return what helps all first, then what an expert would try first, once and without more than is enough."""
     by_remedy: dict[r.Remedy, Offer] = {}
-
-    def rank(offer: Offer) -> tuple[bool, int]:
-        helps = offer.remedy.helps
-        helps_all = not helps or helps.pods == helps.of  # as far as is known
-        return isinstance(offer.remedy, r.LowerReplicas) or not helps_all, r.weight_of(offer.remedy)
-
-    for offer in sorted(offers, key=rank):
+    for offer in sorted(offers, key=lambda offer: r.rank_of(offer.remedy)):
         by_remedy.setdefault(offer.remedy, offer)
     return [offer for remedy, offer in by_remedy.items() if not _has_more_than_enough(remedy, by_remedy)]
 

@@ -75,6 +75,9 @@ def test_a_group_grows_to_its_limit_only() -> None:
     assert placed.count(None) == 1
     (words,) = report.nodes.unhelped.values()
     assert words == {"g": ("it is at its maximum of 3 nodes",)}
+    (unplaced,) = (one for one in report.placements if one.node is None)
+    assert [type(remedy).__name__ for remedy in unplaced.remedies] == ["WidenPool"]
+    assert unplaced.remedies[0].change.text == "raise the maximum size of node group g from 3 to 4"
 
 
 def test_a_pod_that_gets_in_by_preemption_needs_no_new_node_in_any_draw() -> None:

@@ -29,6 +29,7 @@ from kplan.rules.pod_info import PodInfo
 
 if TYPE_CHECKING:
     from kplan.autoscaling.seam import NewNode
+    from kplan.course.pools import Pools
     from kplan.documents.plan import PlanReport
 
 
@@ -315,6 +316,7 @@ class Plan(Answer):
     fewest_nodes: int = field(default=0, repr=False)
     #: as many as there were, with those that were repeated once an autoscaler had made nodes
     n_decisions: int = field(default=0, repr=False)
+    pools: Pools | None = field(default=None, repr=False, compare=False)  #: of the autoscaler; None without one
     #: tells what differs between draws of the same decisions; None if nobody asks
     luck: Callable[[Sequence[Condition]], Luck | UnsetType] | None = field(default=None, repr=False, compare=False)
 
@@ -357,7 +359,10 @@ class Plan(Answer):
         )
         if self.luck is not None:
             report = replace(report, luck=self.luck(report.verdict.fail_on))
-        report = replace(report, placements=with_new_nodes(report.placements, self.nodes))
+        placements = with_new_nodes(report.placements, self.nodes)
+        if self.pools is not None:
+            placements = tuple(self.pools.in_remedies(placements))
+        report = replace(report, placements=placements)
         if with_map:
             from kplan.course.answers.utilisation import cluster_map
 
