@@ -12,7 +12,7 @@ from kplan.cli.subject import load_subject
 from kplan.errors import NotFoundError, UsageError
 
 if TYPE_CHECKING:
-    from kplan.snapshot.model import Snapshot
+    from kplan.cluster.base import Base
 
 EXAMPLES = """
 kplan explain ml/llm-eval  # why a pod is pending
@@ -45,20 +45,24 @@ def explain(
     subject = load_subject(None, flags)
     from kplan.questions.explain import Explain
 
-    names = list(spelled_out(what)) if what else _chosen(choice, namespace, subject.base.objects)
+    names = list(spelled_out(what)) if what else _chosen(choice, namespace, subject.base)
     question = Explain(names=tuple(names), namespace=namespace)
     words = "{0:,} of {1:,} pods"
     reply(question, subject, showing, flags, Meanwhile("looking for where pods would go", words))
 
 
-def _chosen(choice: PodChoiceFlags, namespace: str, snapshot: Snapshot) -> list[str]:
-    """Return the chosen pods that have not ended; raises NotFoundError where there are none."""
+def _chosen(choice: PodChoiceFlags, namespace: str, base: Base) -> list[str]:
+    """Return the chosen pods that have not ended, and workloads that lack pods; raises NotFoundError without any."""
     from kplan.cluster.workload_pods import has_ended
+    from kplan.course.at_present import workloads_at_present
     from kplan.snapshot.defaults import DEFAULT_NAMESPACE
 
+    snapshot, namespace = base.objects, namespace or DEFAULT_NAMESPACE
     there = (pod for pod in snapshot.pods if has_ended(pod) is None)
-    keys = [pod.metadata.key for pod in choice.of(there, namespace or DEFAULT_NAMESPACE)]
+    keys = [pod.metadata.key for pod in choice.of(there, namespace)]
+    present = workloads_at_present(base, choice.workloads_of(snapshot, namespace))
+    keys += [health.workload for health in present if health.is_short]
     if not keys:
-        where = "" if choice.all_namespaces else f" in namespace {namespace or DEFAULT_NAMESPACE}"
+        where = "" if choice.all_namespaces else f" in namespace {namespace}"
         raise NotFoundError(f"no such pod{where}", hint="kubectl get pods -A --show-labels lists them all")
     return keys

@@ -31,7 +31,7 @@ class Growth(msgspec.Struct):
     autoscaler: Autoscaler  #: as it is by now
     adds: list[NewNode] = []  #: in the order in which it decided
     advice: Advice = msgspec.field(default_factory=Advice)  #: what it decided last
-    seen: PreparedCluster | None = None  #: the cluster at which it looked last
+    last_sight: PreparedCluster | None = None  #: the cluster at which it looked last
     warnings: dict[InputWarning, None] = {}
     price_before: float | None = None  #: of the nodes that were there at first; None if none is known
     n_looks: int = 0
@@ -69,8 +69,8 @@ class Growth(msgspec.Struct):
         claims = (one for one in snapshot.node_claims if one.status.node_name not in snapshot.node_by_name)
         self.node_claims = frozenset(one.metadata.name for one in claims)
         waited = int(self.autoscaler.wait * 1_000_000) * self.n_looks
-        self.seen = PreparedCluster(snapshot, session, now + waited)
-        advice = self.autoscaler.provision(self.seen)
+        self.last_sight = PreparedCluster(snapshot, session, now + waited)
+        advice = self.autoscaler.provision(self.last_sight)
         self.note(advice)
         self.autoscaler = self.autoscaler.grown(advice.adds)
         return advice.adds

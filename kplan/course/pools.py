@@ -30,9 +30,9 @@ class Pools(NamedTuple):
     def widening(self, waiting: Collection[str]) -> Iterator[tuple[PoolChange, frozenset[str]]]:
         """Yield what lets it help more, each tried, and NAMESPACE/NAME of those among these pods that get a node."""
         growth = self.growth
-        if growth.seen is None or not growth.advice.unhelped():
+        if growth.last_sight is None or not growth.advice.unhelped():
             return
-        for changes in islice(growth.autoscaler.widening(growth.seen), _MOST_TRIED):
+        for changes in islice(growth.autoscaler.widening(growth.last_sight), _MOST_TRIED):
             if helped := self.placed(reduce(Base.with_pool, changes, self.base)).intersection(waiting):
                 names = tuple(dict.fromkeys(change.name for change in changes))
                 text = " and ".join(dict.fromkeys(change.words for change in changes))
