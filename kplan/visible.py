@@ -58,9 +58,12 @@ def _escaped(character: str) -> str:
     return character.encode("unicode_escape").decode()
 
 
-def shown(document: T) -> T:
-    """Return a document (builtins, structs, dataclasses) with every text :func:`visible`; itself if all are so."""
-    if not _needs_a_look(_encode(document)):
+def shown(document: T, encoded: bytes = b"") -> T:
+    """Return a document (builtins, structs, dataclasses) with every text :func:`visible`; itself if all are so.
+
+    `encoded`: what `encode` returns of it, where somebody has that.
+    """
+    if not _needs_a_look(encoded or encode(document)):
         return document
     visible_document: T = _shown(document)
     return visible_document
@@ -75,7 +78,8 @@ def _needs_a_look(data: bytes) -> bool:
     return b"##" in data and re.search(_MARK_IN_JSON, data) is not None
 
 
-def _encode(document: object) -> bytes:
+def encode(document: object) -> bytes:
+    """Return a document in JSON; a zero byte where JSON cannot hold it."""
     import msgspec
 
     try:

@@ -15,11 +15,11 @@ from msgspec.structs import replace
 
 from kplan.api.quantity import count
 from kplan.catalogue import VIEWS, loaded
-from kplan.documents.base import Report, to_json, with_sentence
+from kplan.documents.base import Report, with_sentence
 from kplan.errors import Problem
 from kplan.report.options import JSONPATH, OutputFormat, ReportOptions, Repository
 from kplan.report.view import Case, CaseReport, View, in_repository, verdict_line, warning_cases
-from kplan.visible import as_json, as_yaml, escape_json, shown, visible
+from kplan.visible import as_json, as_yaml, encode, escape_json, shown, visible
 
 FORMATS = tuple(OutputFormat)
 HUMAN_FORMATS = frozenset({"table", "wide", "markdown", "html"})
@@ -61,16 +61,20 @@ class Rendering(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def _visible(self) -> Report:
-        return shown(self._complete)
+        return shown(self._complete, self._encoded)
 
     @cached_property
     def _complete(self) -> Report:
         return with_sentence(self.document)
 
+    @cached_property
+    def _encoded(self) -> bytes:
+        return encode(self._complete)
+
     def text(self, output: str, options: ReportOptions) -> str:
         """Return it in one of `FORMATS`, which end with a line feed, or as ``jsonpath=TEMPLATE`` selects."""
         if output == "json":
-            return escape_json(to_json(self._complete)) + "\n"
+            return escape_json(msgspec.json.format(self._encoded, indent=2).decode()) + "\n"
         if output == "yaml":
             return as_yaml(self._complete.to_dict())
         document = self._visible
@@ -94,28 +98,29 @@ class Rendering(msgspec.Struct, frozen=True, dict=True):
             return "".join(f"{line}\n" for line in lines)
         if output in PROGRAM_FORMATS:
             return _for_programs(document, output, view, options)
-        return _for_people(document, self._complete, output, view, options)
+        return self._for_people(output, view, options)
 
+    def _for_people(self, output: str, view: View[Any], options: ReportOptions) -> str:
+        from kplan.report.blocks import arranged, without_hints
+        from kplan.report.text import render_plain, render_terminal
 
-def _for_people(document: Report, as_it_is: Report, output: str, view: View[Any], options: ReportOptions) -> str:
-    from kplan.report.blocks import arranged, without_hints
-    from kplan.report.text import render_plain, render_terminal
+        document = self._visible
+        blocks = list(view.blocks(document, options))
+        if output in ("html", "markdown"):
+            blocks = list(without_hints(blocks))
+        if output != "html":
+            reasons = view.reasons(document) if document.verdict.failed else ""
+            blocks = arranged(blocks, verdict_line(document.verdict, reasons), is_wide=options.is_wide)
+        if output == "markdown":
+            from kplan.report.markdown import render_markdown
 
-    blocks = list(view.blocks(document, options))
-    if output in ("html", "markdown"):
-        blocks = list(without_hints(blocks))
-    if output != "html":
-        reasons = view.reasons(document) if document.verdict.failed else ""
-        blocks = arranged(blocks, verdict_line(document.verdict, reasons), is_wide=options.is_wide)
-    if output == "markdown":
-        from kplan.report.markdown import render_markdown
+            return render_markdown(blocks, document.sentence)
+        if output == "html":
+            from kplan.report.html.page import embedded, render_html
 
-        return render_markdown(blocks, document.sentence)
-    if output == "html":
-        from kplan.report.html.page import render_html
-
-        return render_html(blocks, view, document, as_it_is, _cases(document, view, options), command=options.command)
-    return render_terminal(blocks, options.width) if options.has_colour else render_plain(blocks, options.width)
+            cases, whole = _cases(document, view, options), embedded(self._complete, self._encoded)
+            return render_html(blocks, view, document, whole, cases, command=options.command)
+        return render_terminal(blocks, options.width) if options.has_colour else render_plain(blocks, options.width)
 
 
 def _for_programs(document: Report, output: str, view: View[Any], options: ReportOptions) -> str:

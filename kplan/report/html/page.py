@@ -81,19 +81,20 @@ def _listed(sign: str, pods: Sequence[str], placed: set[str]) -> Iterator[str]:
 
 
 MAX_EMBEDDED = 400_000  #: a page with a longer document, in characters, leaves its JSON out
+_MOST_BYTES = 4  #: of a character
 _MANY_NODES = 60  #: a table of more rows is folded
 
 _escaped = lru_cache(maxsize=8192)(escape)  #: cells of tables say the same over and over
 
 
 def render_html(
-    blocks: Iterable[Block], view: View[Any], document: Report, as_it_is: Report, cases: Iterable[Case], *, command: str
+    blocks: Iterable[Block], view: View[Any], document: Report, whole: str, cases: Iterable[Case], *, command: str
 ) -> str:
     """Return the page.
 
     `blocks` and `document`: with every text made visible.
     `view`: of the document.
-    `as_it_is`: the document as it was, for the JSON at the end of the page.
+    `whole`: the document at the end of the page, from `embedded`.
     `cases`: for the verdict at its top.
     `command`: that makes it; empty where it is not known.
     """
@@ -116,7 +117,7 @@ def render_html(
         scores_by_plugin(getattr(document, "placements", ())),
         "" if cluster is None else nodes_table(cluster, inner.anchored, marks),
         _facts(document, command),
-        _embedded(as_it_is),
+        whole,
     ]
     # The tag of the page's own script is in capitals, so that a search for ``<script`` finds only injected ones.
     return Template(page).substitute(title=escape(title), style=style, body="".join(parts), script=script)
@@ -140,13 +141,16 @@ def _facts(document: Report, command: str) -> str:
     return f"<h2>About this report</h2><dl>{items}</dl>"
 
 
-def _embedded(document: Report) -> str:
-    if _map_of(document) is not None:
+def embedded(document: Report, encoded: bytes) -> str:
+    """Return a document but for its map of the cluster as HTML; `encoded`: it in JSON, as it is."""
+    cluster, n_bytes, text = _map_of(document), len(encoded), ""
+    if cluster is not None:
         document = replace(document, cluster=UNSET)
-    text = msgspec.json.encode(document).decode()
-    if len(text) <= MAX_EMBEDDED:  # and what is too long without line breaks need not get them
-        text = escape_json(msgspec.json.format(text))
-    if len(text) > MAX_EMBEDDED:
+        n_bytes -= len(msgspec.json.encode(cluster))
+    is_short = n_bytes <= _MOST_BYTES * MAX_EMBEDDED
+    if is_short:  # else it is surely too long, and need not be written once more to be measured
+        text = escape_json(msgspec.json.format(msgspec.json.encode(document)).decode())
+    if not is_short or len(text) > MAX_EMBEDDED:
         return '<p class="note">The whole document is too large to repeat here; -o json prints it.</p>'
     return f'<details><summary>The whole document as JSON</summary><pre id="document">{escape(text)}</pre></details>'
 
