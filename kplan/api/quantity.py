@@ -267,10 +267,13 @@ def in_cores(quantity: str) -> str:
     return readable(quantity)
 
 
+_MOST_DIGITS = 4300  #: Python reads no more of them
+
+
 def natural(text: str, most: int) -> int | None:
     """Return the number that a text of ASCII digits says; None for another text, and for more than `most`."""
-    digits = text.lstrip("0") or text[-1:]  # Python reads no more than 4,300 of them
-    is_number = text.isascii() and text.isdecimal() and len(digits) <= len(str(most))
+    digits = text.lstrip("0") or text[-1:]
+    is_number = text.isascii() and text.isdecimal() and len(digits) <= _MOST_DIGITS
     return number if is_number and (number := int(digits)) <= most else None
 
 
