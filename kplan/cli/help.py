@@ -21,6 +21,7 @@ from kplan.cli.options import MORE, OPTIONS
 
 _TEXTS = list[str]
 _MOST_SHOWN = 60  #: characters of a value that is refused
+_MOST_DIGITS = 18  #: of a whole number that is read without Pydantic
 
 
 class QuickConversion:
@@ -44,10 +45,9 @@ class QuickConversion:
                 return list(value)
         elif value is None or (annotation in (str, int) and type(value) is annotation):
             return value  # values of a command line are texts: a value of another type is a default
+        elif annotation is int and _is_within(value, param):
+            return int(value)
         elif isinstance(annotation, type) and issubclass(annotation, Enum):
-            for member in annotation:
-                if value is member or (type(value) is str and value == member.value):
-                    return member
             with suppress(ValueError):
                 return annotation(value)
         try:
@@ -58,6 +58,12 @@ class QuickConversion:
                 bounds = "" if least is None else f" from {least:,}" + (" up" if most is None else f" to {most:,}")
                 error.message = f"expected a whole number{bounds}, got {str(value)[:_MOST_SHOWN]!r}"
             raise
+
+
+def _is_within(value: Any, param: Any) -> bool:
+    """Tell whether a value is digits of a number within the bounds of a parameter."""
+    is_plain = type(value) is str and value.isascii() and value.isdecimal() and len(value) <= _MOST_DIGITS
+    return is_plain and (param.min or 0) <= int(value) and (param.max is None or int(value) <= param.max)
 
 
 _ARGUMENTS = "Arguments"

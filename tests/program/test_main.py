@@ -48,7 +48,8 @@ FOR_MANIFESTS = {"yaml", "secrets", "kplan.course.odds.runs", "kplan.cluster.fie
     ("named", "unasked"), [("shop/voucher-api", UNASKED | FOR_MANIFESTS), ("fixtures/web.yaml", UNASKED)]
 )
 def test_placing_loads_nothing_that_other_questions_need(named: str, unasked: set[str]) -> None:
-    printed, loaded = after(f"sorted({unasked!r} & set(sys.modules))", "place", named, "--snapshot", "demo")
+    asked = ("place", named, "--top", "9", "--snapshot", "demo")
+    printed, loaded = after(f"sorted({unasked!r} & set(sys.modules))", *asked)
     assert "general-a-2" in printed
     assert loaded == "[]\n"
 
