@@ -74,7 +74,7 @@ def _placed(warning: InputWarning, item: Item | None) -> InputWarning:
         return warning
     steps = steps_of(_REPLICAS)
     is_of_replicas = warning.code == AUTOSCALED and _depth(item.value(), steps) == len(steps)
-    line = item.line_of(_REPLICAS) if is_of_replicas else item.source().line
+    line = item.line_of(_REPLICAS) if is_of_replicas else item.line_of()
     return replace(warning, file=item.path, line=line or UNSET)
 
 

@@ -154,7 +154,7 @@ def admit_manifests(
 
 def origin_of(workload: ManifestWorkload) -> Origin:
     item = workload.item
-    return Origin(item.path, item.document, workload.kind, workload.name, item.source().line or UNSET)
+    return Origin(item.path, item.document, workload.kind, workload.name, item.line_of() or UNSET)
 
 
 def accepted_objects(

@@ -7,8 +7,7 @@ and from them *items* (Kubernetes objects, with lists split into their items)::
     for item in read_items("web.yaml", problems, limits=MANIFESTS):     # objects, one after the other
         pod = item.decode(Pod)                      # typed; DecodeError holds every problem, item.locate places it
         item.value()                                # the object as builtins
-        item.source()                               # Source(file, document, line) of the object's name
-        item.line_of("$.spec.replicas")             # the line of any field, as the file has it
+        item.line_of("$.spec.replicas")             # the line of any field, as the file has it; or of the name
         item.duplicates()                           # duplicate keys: Duplicate(path, line)
     for document in read_documents(path, problems, limits=SETTINGS, expected="a kubeconfig"):
         document.value(); document.lines.of("$.users[0]"); document.duplicates()

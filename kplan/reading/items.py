@@ -23,7 +23,7 @@ from kplan.api.pod import Pod
 from kplan.errors import Problem
 from kplan.reading.documents import read_documents
 from kplan.reading.files import MAX_OBJECT, SNAPSHOTS, STANDARD_INPUT, Limits, ReadProgress
-from kplan.reading.positions import Document, Duplicate, Source, as_builtins
+from kplan.reading.positions import Document, Duplicate, as_builtins
 
 S = TypeVar("S", bound=msgspec.Struct)
 _WHAT_AN_OBJECT_IS = "a Kubernetes object has apiVersion, kind and metadata"
@@ -77,10 +77,7 @@ class Item(msgspec.Struct, frozen=True):
         value: dict[str, Any] = as_builtins(self.content)
         return value
 
-    def source(self, path: str = "$.metadata.name") -> Source:
-        return Source(self.path, self.document, self.line_of(path))
-
-    def line_of(self, path: str) -> int:
+    def line_of(self, path: str = "$.metadata.name") -> int:
         return self.origin.lines.of(self.json_path + path.removeprefix("$"))
 
     def duplicates(self) -> tuple[Duplicate, ...]:
@@ -94,27 +91,8 @@ class Item(msgspec.Struct, frozen=True):
         return self.origin.locate(problem.below(self.json_path))
 
 
-class Location(msgspec.Struct, frozen=True):
-    """The position of an object in its file; without `origin`, the object is from memory."""
-
-    origin: Document | None = None
-    json_path: str = "$"
-
-    def locate(self, problem: Problem, prefix: str = "") -> Problem:
-        message = f"{prefix}: {problem.message}" if prefix else problem.message
-        located = problem.below(self.json_path)._replace(message=message)
-        return self.origin.locate(located) if self.origin is not None else located
-
-
-Locate = Callable[[int], Location]  #: returns the position of one of several objects
-
-
-def nowhere(_: int) -> Location:
-    return Location()
-
-
 class Run(msgspec.Struct, frozen=True):
-    """Objects of one kind: one, or several that follow one another in a list; of pods, they may be decoded."""
+    """Objects of one kind in their places: one, or several that follow one another in a list; pods may be decoded."""
 
     origin: Document | None  #: the document that they are in; None for those of memory
     json_path: str  #: the path of the object there, or of the list
@@ -123,18 +101,26 @@ class Run(msgspec.Struct, frozen=True):
     contents: Sequence[Any]
     first: int | None = None  #: the index of the first object in the list
 
-    def location(self, index: int) -> Location:
-        path = self.json_path if self.first is None else f"{self.json_path}[{self.first + index}]"
-        return Location(self.origin, path)
+    def path_of(self, index: int) -> str:
+        """Return the JSON path of one of the objects."""
+        return self.json_path if self.first is None else f"{self.json_path}[{self.first + index}]"
+
+    def locate(self, index: int, problem: Problem) -> Problem:
+        """Return the problem of one of the objects with its place, as far as that is known."""
+        below = problem.below(self.path_of(index))
+        return below if self.origin is None else self.origin.locate(below)
 
     def part(self, index: int) -> Run:
         """Return the run of one of the objects alone."""
-        return replace(self, json_path=self.location(index).json_path, contents=[self.contents[index]], first=None)
+        return replace(self, json_path=self.path_of(index), contents=[self.contents[index]], first=None)
 
     def items(self) -> Iterator[Item]:
         assert self.origin is not None  # noqa: S101 - what is in memory is never taken apart again
         for index, content in enumerate(self.contents):
-            yield Item(self.origin, self.location(index).json_path, self.api_version, self.kind, content)
+            yield Item(self.origin, self.path_of(index), self.api_version, self.kind, content)
+
+
+IN_MEMORY = Run(None, "$", "", "", ())  #: that of objects that come from no file
 
 
 class _Envelope(msgspec.Struct, rename="camel"):

@@ -26,14 +26,6 @@ _PLAIN_KEY = r"[A-Za-z_][A-Za-z0-9_-]*"
 _ELEMENT = r"\[[0-9]+\](?=[.\[])"  #: an index that more of a path follows
 
 
-class Source(msgspec.Struct, frozen=True):
-    """The position of an object."""
-
-    file: str  #: name of the file; "standard input" for ``-``
-    document: int | None = None  #: counted from 1, without empty ones; None for objects that are not from a file
-    line: int | None = None  #: counted from 1; None where it is not known
-
-
 class Duplicate(msgspec.Struct, frozen=True):
     """A duplicate key of an object; the later one applies."""
 

@@ -28,7 +28,7 @@ from kplan.api.time import from_micros, to_micros
 from kplan.api.workloads import ControllerRevision
 from kplan.errors import ENOUGH_PROBLEMS, Problem, SnapshotError
 from kplan.facts import MissingKind
-from kplan.reading.items import Locate, nowhere
+from kplan.reading.items import IN_MEMORY, Run
 from kplan.snapshot.defaults import complete, resolve_priority
 from kplan.snapshot.model import LIVE, Snapshot, Warning, missing_warning  # noqa: A004 - the contract's word
 from kplan.snapshot.own_file import lean_all
@@ -434,10 +434,10 @@ class SnapshotBuilder:
         self.unchecked += 1
         return True
 
-    def add(self, objects: Sequence[Any], kind: Kind, locate: Locate = nowhere, *, completes: bool = True) -> None:
+    def add(self, objects: Sequence[Any], kind: Kind, run: Run = IN_MEMORY, *, completes: bool = True) -> None:
         """Add objects of one kind: all at once where they are sound, else one by one, without those with problems."""
         if not self.problems and not kind.is_open and self._are_sound(objects):
-            self._keep(objects, kind, locate, completes=completes)
+            self._keep(objects, kind, run, completes=completes)
             return
         for index, obj in enumerate(objects):
             if self.has_enough_problems() or (isinstance(obj, ControllerRevision) and obj.is_foreign):
@@ -448,9 +448,10 @@ class SnapshotBuilder:
                 wrong.append(Problem("has no name", json_path="$.metadata.name", hint=hint))
             if wrong:
                 name = object_name(kind.name, obj.metadata.namespace, obj.metadata.name)
-                self.problems += [locate(index).locate(problem, name) for problem in wrong]
+                named = (problem._replace(message=f"{name}: {problem.message}") for problem in wrong)
+                self.problems += [run.locate(index, problem) for problem in named]
             else:
-                self._keep([obj], kind, locate, completes=completes, first=index)
+                self._keep([obj], kind, run, completes=completes, first=index)
 
     def _are_sound(self, objects: Sequence[Any]) -> bool:
         """Tell whether no object of one kind has a problem; quicker than to look for the problems of each."""
@@ -461,7 +462,7 @@ class SnapshotBuilder:
             and not (isinstance(objects[0], NodePool | NodeOverlay) and any(map(node_pool_problems, objects)))
         )
 
-    def _keep(self, objects: Sequence[Any], kind: Kind, locate: Locate, *, completes: bool, first: int = 0) -> None:
+    def _keep(self, objects: Sequence[Any], kind: Kind, run: Run, *, completes: bool, first: int = 0) -> None:
         same_kind = self._objects[kind.attribute]
         new = []
         for index, obj in enumerate([complete(obj, kind) for obj in objects] if completes else objects, first):
@@ -479,9 +480,8 @@ class SnapshotBuilder:
                     self.warnings.append(Warning("Duplicate", name, message))
                     continue
                 hint = "leave one of them out, or give it another name"
-                message = "is in the input twice with different content"
-                problem = Problem(message, json_path="$.metadata.name", hint=hint)
-                self.problems.append(locate(index).locate(problem, name))
+                message = f"{name}: is in the input twice with different content"
+                self.problems.append(run.locate(index, Problem(message, json_path="$.metadata.name", hint=hint)))
         if new:
             self._lean[kind.attribute] += lean_all(new)  # duplicates are compared with all they have
 

@@ -89,7 +89,7 @@ def load_snapshot(
         for index, obj in enumerate(listed(source)):
             path = f"$[{index}]"
             if isinstance(obj, msgspec.Struct):
-                loader.builder.add([obj], type_of(obj), Run(None, path, "", "", []).location)
+                loader.builder.add([obj], type_of(obj), Run(None, path, "", "", [obj]))
             elif isinstance(obj, Mapping):
                 loader.take_mapping(dict(obj), path)
             else:
@@ -200,7 +200,7 @@ class _Loader:
                 if kind.is_open and not is_own:
                     self._skipped[kind.name] += 1
                 else:
-                    self.builder.problems += map(run.location(index).locate, error.problems)
+                    self.builder.problems += [run.locate(index, problem) for problem in error.problems]
             else:
                 self._add([obj], run.part(index), kind, is_own=is_own)
 
@@ -213,7 +213,7 @@ class _Loader:
                     self._add([objects[index]], run.part(index), kind, is_own=is_own)
                 return
         self.has_nodes = self.has_nodes or kind.name in _GIVES_NODES
-        self.builder.add(objects, kind, run.location)
+        self.builder.add(objects, kind, run)
         if kind.name in _WHOLE and not is_own:
             for obj, content in zip(objects, run.contents, strict=True):
                 # With all its fields: a manifest may change any of them.

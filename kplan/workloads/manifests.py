@@ -226,7 +226,7 @@ class _Reader(_ReaderBase, kw_only=True):
         earlier = self.read.pop((read.resource, namespace, name), None)
         self.read[read.resource, namespace, name] = read
         if earlier is not None and not earlier.item.is_at(item):
-            both = ((one.path, one.source().line) for one in (earlier.item, item))
+            both = ((one.path, one.line_of()) for one in (earlier.item, item))
             places = " and ".join(f"{path}:{line}" if line else path for path, line in both)
             message = f"is there twice, in {places}; the last one counts, as an update of the first"
             self.warnings.append(InputWarning("WrittenTwice", object_name(item.kind, namespace, name), message))

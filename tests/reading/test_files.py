@@ -20,7 +20,7 @@ from kplan.reading import files
 from kplan.reading.documents import read_document, read_documents
 from kplan.reading.files import SETTINGS, Limits, read_source
 from kplan.reading.items import Item, read_items
-from kplan.reading.positions import Document, Source, path_of, steps_of
+from kplan.reading.positions import Document, path_of, steps_of
 from kplan.reading.yaml import YamlLines
 
 SMALL = Limits(max_bytes=3 << 20, max_stream_bytes=2 << 20, max_documents=3)
@@ -229,7 +229,7 @@ def test_json_has_lines_too() -> None:
 def test_an_object_tells_file_document_and_line_of_its_name() -> None:
     text = "kind: List\napiVersion: v1\nitems:\n- apiVersion: v1\n  kind: Pod\n  metadata:\n    name: x\n"
     (item,) = read_items("-", [], stdin=io.BytesIO(text.encode()))
-    assert item.source() == Source("standard input", 1, 7)
+    assert (item.path, item.document, item.line_of()) == ("standard input", 1, 7)
     assert item.locate(Problem("wrong", json_path="$.kind")).line == 5
 
 

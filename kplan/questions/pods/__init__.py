@@ -94,7 +94,7 @@ def _of_workload(
     origin = PodSource(
         file=item.path,
         document=item.document,
-        line=item.source().line or None,
+        line=item.line_of() or None,
         kind=workload.kind,
         namespace=workload.namespace,
         name=workload.name,
