@@ -84,10 +84,10 @@ HOMES = (
         without_tool=_OF_CHECKS,
     ),
     Home("diff", ("Diff",), {"DiffReport": ("diff", "view")}, "Compare two answers, and show why they differ."),
-    Home("in_turn", ("InTurn",), {"DrainsReport": ("drains", "view")}, tool="drain_each"),
+    Home("drain", ("InTurn",), {"DrainsReport": ("drains", "view")}, tool="drain_each"),
     Home("many_runs", ("ManyRuns",), {"OddsReport": ("odds", "view")}),
     Home("what_if", ("WhatIf",)),
-    Home("runbook", ("Runbook",), {"RunbookReport": ("drains", "view")}),
+    Home("drain", ("Runbook",), {"RunbookReport": ("drains", "view:RUNBOOK_VIEW")}),
 )
 
 QUESTIONS: Mapping[str, str] = {

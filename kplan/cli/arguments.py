@@ -151,7 +151,7 @@ class NodeChoiceFlags(Flags, panel=OPTIONS):
 
         `names`: nodes, or globs.
         `or_all`: without any choice all nodes are chosen.
-        Raises UsageError when no node is chosen, or for an invalid selector; NotFoundError when there is no such node.
+        Raises UsageError for an invalid selector, and NotFoundError when there is no such node.
         """
         from kplan.cluster.workload_pods import no_node
 
@@ -176,12 +176,7 @@ class NodeChoiceFlags(Flags, panel=OPTIONS):
             chosen += _labelled(labels, ZONES, self.zone, "zone")
         if self.pool:
             chosen += _labelled(labels, pool_labels(snapshot), self.pool, "pool")
-        if not chosen and or_all:
-            return known
-        if not chosen:
-            hint = "name one: kplan drain node-03, or choose with -l, --zone or --pool"
-            raise UsageError("no node to drain", hint=hint)
-        return list(dict.fromkeys(chosen))
+        return known if or_all and not chosen else list(dict.fromkeys(chosen))
 
 
 def pool_labels(snapshot: "Snapshot") -> tuple[str, ...]:

@@ -13,9 +13,7 @@ from kplan.cli.options import MORE, Fields, arguments, flag, switch, with_flags
 from kplan.cli.subject import load_subject
 from kplan.commands.runs import reply_to_runs
 from kplan.errors import UsageError
-from kplan.questions.drain import Drain, how_of
-from kplan.questions.in_turn import InTurn
-from kplan.questions.runbook import Runbook
+from kplan.questions.drain import Drain, InTurn, Runbook, how_of, refuse_none
 
 EXAMPLES = """
 kplan drain general-a-1  # where its pods go, and which budgets block it
@@ -77,6 +75,7 @@ def drain(
     showing = showing_for(flags)
     subject = load_subject(None, flags)
     names = tuple(choice.of(subject.base.objects, node_names(nodes or ()), or_all=is_separate))
+    refuse_none(names, "name one: kplan drain node-03, or choose with -l, --zone or --pool")
     question = structs.replace(question, nodes=names)
     if runbook:
         clock = question.timeline if time.timeline else None

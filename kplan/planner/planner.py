@@ -356,9 +356,7 @@ class Planner(Base):
         `nodes`: None for all. `by`: a label, ``zone`` or ``pool``: the nodes that share its value are drained together.
         `lost`, `one_by_one`, `options`: as for `drain`.
         """
-        from kplan.questions.base import refuse_none
-        from kplan.questions.drain import Drain, how_of
-        from kplan.questions.in_turn import InTurn
+        from kplan.questions.drain import Drain, InTurn, how_of, refuse_none
 
         names = () if nodes is None else tuple(nodes)
         if nodes is not None:

@@ -24,9 +24,8 @@ if TYPE_CHECKING:
     from kplan.questions.check import Check, Checks
     from kplan.questions.check.expectations import Expect
     from kplan.questions.diff import Diff
-    from kplan.questions.drain import Drain
+    from kplan.questions.drain import Drain, InTurn, Runbook
     from kplan.questions.explain import Explain
-    from kplan.questions.in_turn import InTurn
     from kplan.questions.many_runs import ManyRuns
     from kplan.questions.nodes import Nodes
     from kplan.questions.place import Place
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
     from kplan.questions.pods import Pods
     from kplan.questions.preempt import Preempt
     from kplan.questions.remedy import Remedy
-    from kplan.questions.runbook import Runbook
     from kplan.questions.what_if import WhatIf
 
 __all__ = [

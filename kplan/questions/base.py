@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
@@ -12,7 +12,6 @@ from msgspec.structs import replace
 
 from kplan.catalogue import QUESTIONS, loaded
 from kplan.course.asking import PLAIN, Showing
-from kplan.errors import UsageError
 from kplan.reading.arguments import Manifest, Number
 
 if TYPE_CHECKING:
@@ -103,12 +102,6 @@ def question_type(kind: str) -> type[Question]:
     """Return the struct of a kind of question, such as ``DrainQuestion``; raises KeyError where there is none."""
     struct: type[Question] = loaded(QUESTIONS[kind])
     return struct
-
-
-def refuse_none(nodes: Collection[str], hint: str = "name one") -> None:
-    """Raise UsageError where no node is named that is to be drained."""
-    if not nodes:
-        raise UsageError("no node to drain", hint=hint)
 
 
 def with_right_sizing(report: R, subject: Subject) -> R:

@@ -8,9 +8,8 @@ from kplan.changes.values import Change
 from kplan.course.asking import PLAIN, Showing
 from kplan.questions.base import Question
 from kplan.questions.capacity import Capacity, Headroom, Shapes, Shrink
-from kplan.questions.drain import Drain
+from kplan.questions.drain import Drain, InTurn
 from kplan.questions.explain import Explain
-from kplan.questions.in_turn import InTurn
 from kplan.questions.many_runs import ManyRuns
 from kplan.questions.nodes import Nodes
 from kplan.questions.place import Place

@@ -10,8 +10,7 @@ import time
 import clusters
 
 import kplan
-from kplan.questions.drain import Drain
-from kplan.questions.in_turn import InTurn
+from kplan.questions.drain import Drain, InTurn
 from tests.objects import Object, deployment, planner_of, running
 
 LIMITS = {

@@ -8,8 +8,7 @@ from typing import Any
 import clusters
 
 from kplan.questions.base import Showing
-from kplan.questions.drain import Drain
-from kplan.questions.in_turn import InTurn
+from kplan.questions.drain import Drain, InTurn
 from kplan.sweeps import ask_all
 from tests.objects import deployment, planner_of, running
 

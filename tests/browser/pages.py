@@ -7,8 +7,7 @@ from typing import Any
 import kplan
 from kplan.questions.base import Showing
 from kplan.questions.diff.document import ComparedAnswer, diff_report
-from kplan.questions.drain import Drain
-from kplan.questions.in_turn import InTurn
+from kplan.questions.drain import Drain, InTurn
 from kplan.report.options import ReportOptions
 from kplan.report.registry import render
 from tests.report.documents import node, pod

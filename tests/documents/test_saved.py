@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from kplan.documents.base import to_json
 from kplan.documents.kinds import read_report
 from kplan.errors import InputError
-from kplan.questions.runbook import Runbook
+from kplan.questions.drain import Runbook
 from kplan.report.options import ReportOptions
 from kplan.report.registry import FORMATS, render
 from tests.cli.commands import written

@@ -103,7 +103,7 @@ from kplan.mcp.calls import _open_nothing
 sys.addaudithook(_open_nothing)
 from pathlib import Path
 import os, subprocess
-import kplan.questions.runbook.view  # what the program is made of
+import kplan.questions.drain.view  # what the program is made of
 assert Path(kplan.__path__[0], "admission", "fields.json").read_bytes()
 for opens in (
     lambda: open("/etc/hostname"),

@@ -34,7 +34,7 @@ def test_help_loads_nothing_heavy() -> None:
 
 
 _OF_OTHERS = """
-kplan.course.simulation kplan.capacity.counting kplan.remedies.ways kplan.questions.in_turn.drains
+kplan.course.simulation kplan.capacity.counting kplan.remedies.ways kplan.questions.drain.in_turn
 kplan.cel.expression kplan.commands.plan kplan.commands.drain kplan.course.carry_out kplan.course.queue_course
 kplan.course.odds.of_changes kplan.documents.diff kplan.documents.capacity kplan.course.answers.utilisation
 calendar rich kubernetes pydantic

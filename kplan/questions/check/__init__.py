@@ -31,8 +31,7 @@ from kplan.errors import KplanError, NotFoundError, ParameterError, Problem, Usa
 from kplan.framework.results import Outcome
 from kplan.questions.base import Question
 from kplan.questions.check.expectations import Expect, judge, plain_question, share_of, untold
-from kplan.questions.drain import Drain
-from kplan.questions.in_turn import InTurn
+from kplan.questions.drain import Drain, InTurn
 from kplan.questions.plan import Plan
 from kplan.questions.reading import API_VERSION, converted, refuse
 from kplan.questions.what_if import Plain, WhatIf

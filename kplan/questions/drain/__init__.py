@@ -1,9 +1,9 @@
-"""The question what happens to the pods of nodes that are drained or lost."""
+"""The questions about nodes that are drained or lost: what happens to their pods, in turn, and in which order."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, get_args
 
 import msgspec
@@ -15,7 +15,7 @@ from kplan.changes.values import DrainOptions
 from kplan.course.asking import PLAIN, Showing
 from kplan.course.clock import Clock, Seconds
 from kplan.errors import ParameterError, UsageError
-from kplan.questions.base import Question, change_of, drawn_change, refuse_none
+from kplan.questions.base import Question, change_of, drawn_change
 from kplan.reading.arguments import Number, Option, seconds_of
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from kplan.course.odds.runs import Drawn
     from kplan.course.subject import Subject
     from kplan.course.task import Task
+    from kplan.documents.drains import DrainsReport, RunbookReport
     from kplan.documents.plan import PlanReport
 How = Literal["together", "one-by-one", "rolling", "replace", "lost"]
 """How nodes are emptied: as ``kubectl drain`` does it, one pod at a time, one node after another and back or replaced,
@@ -79,6 +80,12 @@ _NEEDS = {
 _CLOCK_CLASHES = ("one_by_one",)
 _CLASHES = dict.fromkeys(("surge", "max_unavailable", "profile"), ("one_by_one", "lost"))
 """Parameter -> the ways to empty nodes that it does not go with; others go with the clock that they need."""
+
+
+def refuse_none(nodes: Collection[str], hint: str = "name one") -> None:
+    """Raise UsageError where no node is named that is to be drained."""
+    if not nodes:
+        raise UsageError("no node to drain", hint=hint)
 
 
 def _named(parameters: Sequence[str]) -> str:
@@ -237,3 +244,60 @@ def how_of(*, lost: bool = False, one_by_one: bool = False, rolling: bool = Fals
         number = ("two", "three")[len(ways) - 2]
         raise ParameterError(f"{_named([*ways])} are {number} ways to empty nodes", hint="choose one of them")
     return next(iter(ways.values()), "together")
+
+
+class InTurn(Question, frozen=True):
+    """Asks whether each node can be drained alone; with a clock, how long each drain takes, too.
+
+    Attributes
+    ----------
+    question : a drain; without nodes it is about all
+    by : ``node``; or a label, ``zone`` or ``pool``, whose nodes of one value are drained together
+    """
+
+    question: Drain = Drain(nodes=())
+    by: str = "node"
+
+    def check(self, also: Sequence[str] = ()) -> None:
+        """Raise ParameterError for a drain that is not asked in turn; parameters as for `Drain.check`."""
+        if self.question.how in ("rolling", "replace"):
+            other = "{rolling} or {replace}" if self.question.profile is None else "{profile}"
+            raise ParameterError(f"{{each}} does not go with {other}", hint="leave one of them out")
+        self.question.check(also)
+
+    def answer_about(self, subject: Subject, showing: Showing = PLAIN) -> DrainsReport:
+        from kplan.course.carry_out import check_nodes
+        from kplan.questions.drain.in_turn import drains_report, label_of, together
+
+        self.check()
+        base = subject.base
+        nodes = self.question.nodes or tuple(sorted(base.objects.node_by_name))
+        refuse_none(nodes)
+        check_nodes(base, nodes)
+        label = None if self.by == "node" else label_of(base, self.by)
+        return drains_report(base, together(base, nodes, label), self.question, showing, label)
+
+
+class Runbook(Question, frozen=True):
+    """Asks in which order nodes drain safely, and what has to be changed before.
+
+    Attributes
+    ----------
+    nodes : names of nodes
+    rolling : uncordon each node when it is empty; else all are cordoned first and stay so
+    options : the flags of ``kubectl drain``
+    timeline : a clock, so that the answer says how long each drain takes
+    timeout : give a drain up after so long, as kubectl does; 0 for never
+    """
+
+    nodes: tuple[str, ...]
+    rolling: bool = False
+    options: DrainOptions = DrainOptions()
+    timeline: Clock | None = None
+    timeout: Seconds | None = None
+
+    def answer_about(self, subject: Subject, showing: Showing = PLAIN) -> RunbookReport:
+        from kplan.questions.drain.runbook import runbook_report
+
+        refuse_none(self.nodes)
+        return runbook_report(subject.base, self, showing)

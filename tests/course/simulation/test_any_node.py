@@ -12,9 +12,8 @@ import kplan
 from kplan.capacity.headroom import count_more
 from kplan.capacity.templates import own_workloads
 from kplan.documents.drains import DrainOutcome
-from kplan.questions.drain import Drain
-from kplan.questions.in_turn import InTurn, drains
-from kplan.questions.in_turn.drains import drain_to_any
+from kplan.questions.drain import Drain, InTurn, in_turn
+from kplan.questions.drain.in_turn import drain_to_any
 from tests.objects import (
     HOSTNAME,
     Object,
@@ -91,7 +90,7 @@ def _outcomes(objects: list[Object], question: InTurn, profile: Object | None = 
 
 def _scheduled(objects: list[Object], question: InTurn, profile: Object | None = None) -> tuple[DrainOutcome, ...]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(drains, "drain_to_any", lambda *_: None)
+        patch.setattr(in_turn, "drain_to_any", lambda *_: None)
         return _outcomes(objects, question, profile)
 
 
@@ -105,7 +104,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
         certain.append(change is not None)
         return change
 
-    monkeypatch.setattr(drains, "drain_to_any", noted)
+    monkeypatch.setattr(in_turn, "drain_to_any", noted)
     return certain
 
 

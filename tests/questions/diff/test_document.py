@@ -20,11 +20,11 @@ from kplan.questions.capacity import Capacity
 from kplan.questions.check import Budgets, Check, Checks, Surge
 from kplan.questions.diff.document import COMPARED, ComparedAnswer, _both, diff_report
 from kplan.questions.diff.facts import _of_capacity
+from kplan.questions.drain import Runbook
 from kplan.questions.place.view import clusters_report
 from kplan.questions.preempt import Preempt
 from kplan.questions.preempt.document import preemption_report
 from kplan.questions.remedy import Remedy
-from kplan.questions.runbook import Runbook
 from kplan.report.options import ReportOptions
 from kplan.report.registry import render
 from kplan.rules.pod_info import PodInfo

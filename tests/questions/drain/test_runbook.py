@@ -12,7 +12,7 @@ from kplan.course.snapshots import snapshot_of
 from kplan.course.what_if import changed
 from kplan.documents.drains import RunbookReport, TooFew
 from kplan.planner.planner import Planner
-from kplan.questions.runbook import Runbook
+from kplan.questions.drain import Runbook
 from kplan.report.options import ReportOptions
 from kplan.report.registry import render
 from tests.objects import HOSTNAME, Object, adding, budget, head, planner_of, scaler

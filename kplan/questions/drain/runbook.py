@@ -41,7 +41,7 @@ from kplan.course.what_if import changed
 from kplan.documents.base import Counted
 from kplan.documents.change import Obstacle
 from kplan.documents.drains import Preempted, RunbookReport, RunbookStep, StuckNode, TooFew
-from kplan.questions.runbook import Runbook
+from kplan.questions.drain import Runbook
 from kplan.remedies.node_shapes import node_shapes
 from kplan.workloads.autoscalers import bounds_in
 

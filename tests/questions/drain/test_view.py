@@ -5,9 +5,9 @@ from types import SimpleNamespace
 import pytest
 
 from kplan.api.labels import ZONE
-from kplan.questions.in_turn import InTurn
-from kplan.questions.in_turn.drains import _restored
-from kplan.questions.in_turn.view import VIEW
+from kplan.questions.drain import InTurn
+from kplan.questions.drain.in_turn import _restored
+from kplan.questions.drain.view import VIEW
 from kplan.report.options import ReportOptions
 from tests.objects import node, planner_of, pod
 
