@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, TypeVar, cast
 
 import msgspec
-from msgspec import inspect
 
 from kplan.api import decode
 from kplan.api.names import choice_hint
@@ -41,6 +40,7 @@ API_VERSION = "kplan/v1"
 MAX_QUESTIONS = 1_000
 _EXPECTED = "questions, such as kind: DrainQuestion with apiVersion: kplan/v1"
 _HINT = f"expected one of {', '.join(QUESTIONS)}"
+_UNKNOWN = "unknown field"
 
 
 def read_questions(source: str) -> list[Question]:
@@ -86,12 +86,19 @@ def checked(question: Q) -> Q:
 
 
 def converted(content: dict[str, Any], struct: type[Question]) -> tuple[Question | None, list[Problem]]:
-    problems = list(_unknown_fields(content, decode.type_info(struct), "$"))
     try:
-        question = decode.convert(content, struct)
+        return decode.convert(content, struct, refuse=_refuse_unknown), []
     except decode.DecodeError as error:
-        return None, [*problems, *error.problems]
-    return (None if problems else question), problems
+        # A misspelt field first: it may be the one that is missing.
+        return None, sorted(error.problems, key=lambda problem: problem.message != _UNKNOWN)
+
+
+def _refuse_unknown(struct: type[msgspec.Struct], name: str, path: str) -> Problem | None:
+    tag = struct.__struct_config__.tag_field
+    known = {*struct.__struct_encode_fields__, *([tag] if tag else [])}
+    if name in known:
+        return None
+    return Problem(_UNKNOWN, json_path=path, hint=choice_hint(str(name), sorted(known), 0.5))
 
 
 def _problems_of_head(content: Any) -> Iterator[Problem]:
@@ -105,28 +112,3 @@ def _problems_of_head(content: Any) -> Iterator[Problem]:
         near = difflib.get_close_matches(str(kind), QUESTIONS, n=1)
         hint = f"did you mean {near[0]}?" if near else _HINT
         yield Problem("is not a kind of question", json_path="$.kind", hint=hint)
-
-
-def _unknown_fields(content: Any, kind: inspect.Type, path: str) -> Iterator[Problem]:
-    """Yield the fields of a document that its struct does not have, also those of questions within."""
-    if isinstance(kind, inspect.UnionType):
-        structs = [part for part in kind.types if isinstance(part, inspect.StructType)]
-        tag = content.get(structs[0].tag_field) if structs and isinstance(content, dict) else None
-        for part in [part for part in structs if part.tag == tag] or structs[:1]:
-            yield from _unknown_fields(content, part, path)
-        return
-    if isinstance(kind, inspect.VarTupleType) and isinstance(content, list):
-        for index, item in enumerate(content):
-            yield from _unknown_fields(item, kind.item_type, f"{path}[{index}]")
-        return
-    if not isinstance(kind, inspect.StructType) or not isinstance(content, dict):
-        return
-    if kind.tag_field in content and content[kind.tag_field] != kind.tag:
-        return  # another question: that it does not belong here is said elsewhere
-    fields: Mapping[str, inspect.Field] = {field.encode_name: field for field in kind.fields}
-    known = {*fields, *((kind.tag_field,) if kind.tag_field else ())}
-    for name, value in content.items():
-        if name in fields:
-            yield from _unknown_fields(value, fields[name].type, f"{path}.{name}")
-        elif name not in known:
-            yield Problem("unknown field", json_path=f"{path}.{name}", hint=choice_hint(name, sorted(known), 0.5))
