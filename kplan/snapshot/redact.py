@@ -159,9 +159,9 @@ def _annotations(words: Words, annotations: dict[str, str]) -> dict[str, str]:
 
 
 def metadata_rule(kind: str) -> Rule:
-    """Return the rule for the metadata of an object of a kind, which returns the changed fields."""
+    """Return the rule for the metadata of an object of a kind."""
 
-    def rule(words: Words, metadata: meta.PlainMeta) -> dict[str, Any]:
+    def rule(words: Words, metadata: meta.PlainMeta) -> meta.PlainMeta:
         changes: dict[str, Any] = {
             "name": words.name(kind, metadata.name),
             "generate_name": "",
@@ -175,7 +175,8 @@ def metadata_rule(kind: str) -> Rule:
             words.node_keys.update(metadata.labels)
         if isinstance(metadata, meta.ObjectMeta):
             changes["annotations"] = _annotations(words, metadata.annotations)
-        return changes
+        redacted: meta.PlainMeta = _walk(words, metadata)
+        return replace(redacted, **changes)
 
     return rule
 
@@ -204,7 +205,7 @@ FIELD_RULES: dict[str, Rule] = {
 
 _VOLUME = _named("volume")
 
-#: Fields of a struct, with the rule that comes before those of fields of these names. Metadata rules return changes.
+#: Fields of a struct, with the rule that comes before those of fields of these names.
 _OF_STRUCTS: tuple[tuple[type, str, Rule], ...] = (
     (meta.LabelSelector, "match_labels", Words.labels),
     (affinity.PodAffinityTerm, "namespaces", _all(_named("Namespace"))),
@@ -250,7 +251,7 @@ _OF_STRUCTS: tuple[tuple[type, str, Rule], ...] = (
     (provisioning.ScalableSpec, "cluster_name", _named("Cluster")),
     (provisioning.MachineTemplate, "metadata", metadata_rule("Machine")),
     (provisioning.NodeReference, "name", _named("Node")),
-    (provisioning.NodeClaimTemplate, "metadata", lambda _words, _metadata: {}),
+    (provisioning.NodeClaimTemplate, "metadata", lambda words, own: _walk(words, own)),  # noqa: PLW0108 - defined below
     (provisioning.TemplateReference, "name", _named("PodTemplate")),
     (provisioning.TemplateMeta, "labels", Words.labels),
     (provisioning.TemplateMeta, "annotations", _annotations),
@@ -419,10 +420,9 @@ def redact_snapshot(snapshot: Snapshot, pseudonyms: Pseudonyms | None = None) ->
 
 def _redact(obj: msgspec.Struct, words: Words) -> msgspec.Struct:
     """Redact one object of the snapshot; its metadata is that of its own kind."""
-    metadata = obj.metadata  # type: ignore[attr-defined]  # every kind has metadata
-    changes = metadata_rule(type_of(obj).name)(words, metadata)
+    metadata = metadata_rule(type_of(obj).name)(words, obj.metadata)  # type: ignore[attr-defined]  # every kind has it
     redacted: msgspec.Struct = _walk(words, obj)
-    return replace(redacted, metadata=replace(_walk(words, metadata), **changes))
+    return replace(redacted, metadata=metadata)
 
 
 def _walk(words: Words, value: Any) -> Any:
@@ -458,19 +458,10 @@ def _steps(struct: Any) -> tuple[tuple[str, Rule], ...]:
             continue
         rule = RULES.get((struct, field.name)) or (FIELD_RULES.get(field.name) if _is_text(field.type) else None)
         if rule is not None:
-            steps.append((field.name, _as_step(rule, field.type)))
+            steps.append((field.name, rule))
         elif field.name != "metadata" and (step := _step_below(struct, field)):
             steps.append((field.name, step))
     return tuple(steps)
-
-
-def _as_step(rule: Rule, type_info: inspect.Type) -> Rule:
-    """Return a rule as a step: rules of metadata return changed fields, other rules the new content."""
-    kinds = [kind for kind in _alternatives(type_info) if not isinstance(kind, inspect.NoneType)]
-    if not all(isinstance(kind, inspect.StructType) for kind in kinds):
-        return rule
-
-    return lambda words, metadata: replace(_walk(words, metadata), **rule(words, metadata))
 
 
 def _step_below(struct: type, field: inspect.Field) -> Rule | None:
