@@ -124,17 +124,14 @@ class LoadedObjects(msgspec.Struct, frozen=True):
     whole: Mapping[str, msgspec.Raw | dict[str, Any]]  #: as `Snapshot.whole`
 
 
-def load_objects(source: str | Path | Mapping[str, Any] | Iterable[Mapping[str, Any]]) -> LoadedObjects:
-    """Read objects from a file, a directory, ``-``, or memory; raises SnapshotError with all problems."""
+def load_objects(source: str | Mapping[str, Any]) -> LoadedObjects:
+    """Read a file, a directory, ``-``, or take one object; raises SnapshotError with all problems."""
     refuse_empty(source)
-    from_files = isinstance(source, str | Path)
-    loader = _Loader(SnapshotBuilder(refuses_odd=from_files))
-    if isinstance(source, str | Path):
-        for item in read_items(source, loader.builder.problems, limits=SNAPSHOTS):
-            loader.take(item)
+    loader = _Loader(SnapshotBuilder(refuses_odd=isinstance(source, str)))
+    if isinstance(source, str):
+        loader.take_all(read_items(source, loader.builder.problems, limits=SNAPSHOTS))
     else:
-        for index, obj in enumerate([source] if isinstance(source, Mapping) else source):
-            loader.take_mapping(dict(obj), f"$[{index}]")
+        loader.take_mapping(dict(source), "$[0]")
     return LoadedObjects(loader.builder.objects(), loader.whole)
 
 

@@ -136,21 +136,19 @@ def autoscaler_warnings(
     """
     if not scalers:
         return ()
-    if len(scalers) > 1:
+    if bounds := bounds_of(scalers):
+        message = _message(bounds, replicas, live, last_applied)
+    else:
         names = ", ".join(scaler.metadata.name for scaler in scalers)
         message = f"autoscalers {names} all scale it, and so Kubernetes lets none of them act: leave it to one"
-    else:
-        message = _message(scalers[0], replicas, live, last_applied)
     return (InputWarning(CODE, object_name(*target), message),) if message else ()
 
 
-def _message(scaler: HorizontalPodAutoscaler, replicas: int | None, live: int | None, last_applied: int | None) -> str:
-    lowest = 1 if scaler.spec.min_replicas is None else scaler.spec.min_replicas
-    highest = scaler.spec.max_replicas
-    who = f"autoscaler {scaler.metadata.name} ({lowest}-{highest})"
+def _message(bounds: Bounds, replicas: int | None, live: int | None, last_applied: int | None) -> str:
+    who = f"autoscaler {bounds.name} ({bounds.lowest}-{bounds.highest})"
     if replicas is None:
-        if live is None and lowest > 1:
-            return f"names no number of replicas, so it starts with 1, which {who} raises to {lowest} at once"
+        if live is None and bounds.lowest > 1:
+            return f"names no number of replicas, so it starts with 1, which {who} raises to {bounds.lowest} at once"
         if live is not None and last_applied is not None:
             return (
                 f"names no number of replicas any more, and {who} keeps the {live} that it has; kubectl apply without"
@@ -159,10 +157,9 @@ def _message(scaler: HorizontalPodAutoscaler, replicas: int | None, live: int | 
         return ""
     advice = "leave spec.replicas out of the manifest"
     number = "1 replica" if replicas == 1 else f"{replicas} replicas"
-    if replicas == 0 and lowest > 0:
+    if replicas == 0 and bounds.lowest > 0:
         return f"requests 0 replicas, which turns {who} off until somebody scales it up again"
-    if not lowest <= replicas <= highest:
-        bound = min(max(replicas, lowest), highest)
+    if (bound := bounds.bound(replicas)) != replicas:
         return f"requests {number}, and {who} will set them to {bound} at once: {advice}"
     now = "" if live in (None, replicas) else f", {live} at present"
     return f"requests {number}, and {who} will set them back to what its metrics call for{now}: {advice}"
