@@ -129,13 +129,9 @@ def default_profile(release: Release) -> model.Profile:
     return model.Profile(DEFAULT_SCHEDULER_NAME, plugins=MappingProxyType(plugins), args=MappingProxyType(args))
 
 
-def default_configuration(release: Release | None = None) -> model.SchedulerConfiguration:
-    """Return the default configuration: one profile, `default-scheduler`, every default plugin of the release."""
-    return _default_configuration(release or reference())
-
-
 @lru_cache(maxsize=16)
-def _default_configuration(release: Release) -> model.SchedulerConfiguration:
+def default_configuration(release: Release) -> model.SchedulerConfiguration:
+    """Return the default configuration: one profile, `default-scheduler`, every default plugin of the release."""
     return model.SchedulerConfiguration(
         profiles=(default_profile(release),),
         settings=MappingProxyType(settings_of(model.KubeSchedulerConfiguration())),

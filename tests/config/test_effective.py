@@ -9,15 +9,15 @@ from hypothesis import strategies as st
 from kplan.config import default_configuration, load_scheduler_config
 from kplan.config.loading import Difference, args_document, differences, to_document
 from kplan.config.model import POINT_NAMES
-from kplan.config.releases import newest
+from kplan.config.releases import newest, reference
 
 DEFAULT_PLUGINS = newest().default_plugins
 HEAD = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
 
 
 def test_the_default_configuration_survives_being_written() -> None:
-    config = load_scheduler_config(to_document(default_configuration()))
-    assert config.profiles == default_configuration().profiles
+    config = load_scheduler_config(to_document(default_configuration(reference())))
+    assert config.profiles == default_configuration(reference()).profiles
     assert config.warnings == ()
     assert differences(config) == ()
 
@@ -25,7 +25,7 @@ def test_the_default_configuration_survives_being_written() -> None:
 def test_the_default_arguments_are_those_of_upstream() -> None:
     resources = [{"name": "cpu", "weight": 1}, {"name": "memory", "weight": 1}]
 
-    assert json.loads(json.dumps(args_document(default_configuration().profiles[0]))) == {
+    assert json.loads(json.dumps(args_document(default_configuration(reference()).profiles[0]))) == {
         "DefaultPreemption": {"minCandidateNodesPercentage": 10, "minCandidateNodesAbsolute": 100},
         "DynamicResources": {"filterTimeout": "10s", "bindingTimeout": "10m0s"},
         "InterPodAffinity": {"hardPodAffinityWeight": 1, "ignorePreferredTermsOfExistingPods": False},

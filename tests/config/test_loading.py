@@ -119,12 +119,12 @@ def warnings(config: SchedulerConfiguration) -> list[tuple[str, str, str]]:
 
 
 def test_no_file_is_the_default_configuration() -> None:
-    assert load_scheduler_config(None) is load_scheduler_config() is default_configuration()
+    assert load_scheduler_config(None) is load_scheduler_config() is default_configuration(reference())
 
 
 def test_a_document_that_says_nothing_is_the_default_configuration() -> None:
     config = load()
-    default = default_configuration()
+    default = default_configuration(reference())
     assert config.profiles == default.profiles
     assert config.settings == default.settings
     assert (config.percentage_of_nodes_to_score, config.parallelism) == (0, 16)
@@ -139,7 +139,7 @@ def test_null_is_as_good_as_absent() -> None:
         extenders=None,
         profiles=[{"schedulerName": None, "plugins": None, "pluginConfig": [{"name": "NodeAffinity", "args": None}]}],
     )
-    assert config.profiles == default_configuration().profiles
+    assert config.profiles == default_configuration(reference()).profiles
 
 
 def test_yaml_json_and_dictionary_say_the_same(tmp_path: Path) -> None:
@@ -179,7 +179,7 @@ def test_settings_that_no_decision_depends_on_are_accepted_and_kept() -> None:
         "enableContentionProfiling": False,
         "delayCacheUntilActive": True,
     }  # fmt: skip
-    assert config.profiles == default_configuration().profiles
+    assert config.profiles == default_configuration(reference()).profiles
 
 
 def test_percentages_stand_globally_and_per_profile() -> None:
@@ -264,7 +264,7 @@ def test_plugin_arguments_are_typed_and_defaulted(name: str, args: dict[str, Any
     config = load(profiles=[{"pluginConfig": [{"name": name, "args": args}]}])
     default, effective = (
         json.loads(json.dumps(args_document(profile)))
-        for profile in (default_configuration().profiles[0], config.profiles[0])
+        for profile in (default_configuration(reference()).profiles[0], config.profiles[0])
     )
     assert effective == {**default, name: {**default[name], **wanted}}
     assert type(config.profiles[0].args[name]) is ARGS_TYPES[name]
@@ -330,7 +330,7 @@ def test_a_plugin_that_is_not_in_tree_is_left_out_and_names_where_it_is_missing(
         multiPoint={"enabled": enabled("Everywhere")},
     )
 
-    assert config.profiles == default_configuration().profiles
+    assert config.profiles == default_configuration(reference()).profiles
     assert [(code, subject) for code, subject, _ in warnings(config)] == [
         ("UnknownPlugin", "profile default-scheduler")
     ] * 3
@@ -363,7 +363,7 @@ def test_a_foreign_binder_is_as_good_as_any() -> None:
 )  # fmt: skip
 def test_what_needs_a_gate_that_is_off_is_left_out(point: str, plugin: str, words: str) -> None:
     config = with_plugins(**{point: {"enabled": enabled(plugin)}})
-    assert config.profiles == default_configuration().profiles
+    assert config.profiles == default_configuration(reference()).profiles
     ((code, subject, message),) = warnings(config)
     assert (code, subject) == ("FeatureGateOff", "profile default-scheduler")
     assert message.startswith(words)
@@ -393,7 +393,7 @@ UNUSED_ARGUMENTS = (
 )  # fmt: skip
 def test_what_has_no_effect_is_said(profile: dict[str, Any], message: str) -> None:
     config = load(profiles=[profile])
-    assert config.profiles == default_configuration().profiles
+    assert config.profiles == default_configuration(reference()).profiles
     assert warnings(config) == [("IgnoredConfiguration", "profile default-scheduler", message)]
 
 

@@ -3,7 +3,7 @@
 from kplan.config import default_configuration
 from kplan.config.args import ARGS_TYPES
 from kplan.config.model import EXTENSION_POINTS, PLACEMENT_POINTS, UPSTREAM_POINT_NAMES
-from kplan.config.releases import newest
+from kplan.config.releases import newest, reference
 
 DEFAULT_PLUGINS = newest().default_plugins
 IMPLEMENTS = newest().implements
@@ -28,7 +28,7 @@ def test_a_default_weight_stands_at_plugins_that_score() -> None:
 
 
 def test_the_default_configuration_names_every_extension_point() -> None:
-    (profile,) = default_configuration().profiles
+    (profile,) = default_configuration(reference()).profiles
     assert tuple(profile.plugins) == EXTENSION_POINTS
     assert profile.plugins["permit"] == profile.plugins["post_bind"] == ()
     assert set(profile.args) == set(ARGS_TYPES)

@@ -4,6 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kplan.config.loading import default_configuration
+from kplan.config.releases import reference
 from kplan.framework.interface import Nominator, Plugin, Scope
 from kplan.framework.listers import Listers
 from kplan.plugins.registry import plugin_factory
@@ -12,7 +13,7 @@ from tests.framework.fakes import METHODS, session
 
 
 def test_every_in_tree_plugin_has_its_name_a_scope_and_a_method_for_each_point_where_it_stands():
-    (profile,) = default_configuration().profiles
+    (profile,) = default_configuration(reference()).profiles
     handle = session([]).frameworks["default-scheduler"].handle
     handle.listers = Listers(Snapshot())
     plugins = plugin_factory()(profile, handle)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from kplan.api.core import Node, Pod
 from kplan.api.decode import convert
 from kplan.config.loading import default_configuration
+from kplan.config.releases import reference
 from kplan.engine.cluster import Cluster
 from kplan.engine.node_table import NodeTable
 from kplan.engine.verdicts import Code, Reason, Verdicts
@@ -308,7 +309,9 @@ def make_session(plugins):
     spec = {"schedulerName": "default-scheduler"}
     incoming = convert({"metadata": {"name": "vip", "namespace": "default"}, "spec": spec}, Pod)
     cluster = Cluster.build(nodes, [PodInfo(pod) for pod in (*pods, incoming)])
-    return Session(cluster, Listers(Snapshot()), default_configuration(), lambda *_: {p.name: p for p in plugins})
+    return Session(
+        cluster, Listers(Snapshot()), default_configuration(reference()), lambda *_: {p.name: p for p in plugins}
+    )
 
 
 def test_only_filters_that_look_at_pods_are_asked_at_each_step():
