@@ -81,15 +81,7 @@ class Kubelets:
         motion.starts_at = motion.log.last_change = motion.now
         self.attachments.begin()
         if not durations.is_timed:
-            for row in [row for row in motion.pods if motion.infos[row].is_terminating]:
-                stays = self._is_lost(row) or self.hangs(row)
-                if stays or self._is_held(row):
-                    self.keep_terminating(row)
-                    if not stays:
-                        self.end(row)
-                else:
-                    self.already_leaving.append(motion.pods[row].key)
-                    self.on_gone(motion.pods[row])
+            self._end_leaving()
             return
         self.ready_at_start = {
             pod.key: motion.workload_of(pod)
@@ -110,6 +102,19 @@ class Kubelets:
                 self._end_at(max(deleted_at + stop, motion.now) + LAG, row, stop)
             elif pod.node:
                 self._go_on(pod, info, is_time_known=is_time_known)
+
+    def _end_leaving(self) -> None:
+        """Have pods be gone that are being deleted, as nothing takes time; who is held, or whom nothing ends, stays."""
+        motion = self._motion
+        for row in [row for row in motion.pods if motion.infos[row].is_terminating]:
+            stays = self._is_lost(row) or self.hangs(row)
+            if stays or self._is_held(row):
+                self.keep_terminating(row)
+                if not stays:
+                    self.end(row)
+            else:
+                self.already_leaving.append(motion.pods[row].key)
+                self.on_gone(motion.pods[row])
 
     def _go_on(self, pod: ObservedPod, info: PodInfo, *, is_time_known: bool) -> None:
         times, row, owner = self.durations_of(pod), pod.row, self._motion.owner(pod)

@@ -16,7 +16,6 @@ from typing import Protocol
 
 from kplan.api.core import Node
 from kplan.api.meta import controller_of
-from kplan.api.pod import ENDED
 from kplan.api.time import seconds, to_micros
 from kplan.course.simulation.any_node import Uncertain
 from kplan.course.simulation.controllers.observed import ObservedPod
@@ -26,7 +25,7 @@ from kplan.course.simulation.jobs import JobState
 from kplan.course.simulation.kubelets import Kubelets
 from kplan.course.simulation.life_cycle import LifeCycle
 from kplan.course.simulation.motion import Motion
-from kplan.course.simulation.node_lifecycle import NodeLifecycle, is_well
+from kplan.course.simulation.node_lifecycle import NodeLifecycle
 from kplan.course.simulation.objects import Workloads, observe
 from kplan.course.simulation.pod_creation import PodMaker
 from kplan.course.simulation.scheduler import GroupTurns, Scheduler, is_decided_by_shape
@@ -266,19 +265,9 @@ def start(
     objects other than workloads. `durations`: how long pods take; None where nothing takes time. `tries_pending`: as
     for `Simulation.take_in`.
     """
-    infos = session.cluster.pods.infos
     workloads = Workloads.of(snapshot, session.config.release.is_on)
-    workloads.name_revisions(infos)
-    names = session.cluster.nodes.names
-    versions = snapshot.versions
-    known: list[tuple[ObservedPod, PodInfo]] = []
-    for row, info in enumerate(infos):
-        if row not in session.refused:
-            place = session.cluster.node_of[row]
-            node = names[place] if place != NOWHERE else info.pod.spec.node_name
-            known.append((observe(row, info, node, versions.get(info.key, 0)), info))
-    known.sort(key=lambda entry: entry[0].order)
-    pods = [workloads.give(pod, info) for pod, info in known]
+    workloads.name_revisions(session.cluster.pods.infos)
+    pods = _given(session, workloads, snapshot.versions)
     maker = PodMaker(snapshot, session.listers, session.config.release.number)
     disruptions = Disruptions(snapshot.pod_disruption_budgets, workloads.owner)
     renewed = renewals(snapshot)
@@ -288,12 +277,7 @@ def start(
             disruptions.join_ended(pod, key)
     simulation.take_in(pods, tries_pending=tries_pending)
     simulation.kubelets.failing = _failing(simulation)
-    silent = silent_nodes(snapshot, renewed, simulation.now)
-    bound = {pod.node for pod in simulation.pods.values() if pod.node and pod.phase not in ENDED}
-    missing = bound - session.cluster.nodes.row_of.keys()
-    simulation.kubelets.lose(silent)
-    simulation.node_lifecycle.silent = {**silent, **dict.fromkeys(missing, simulation.now)}
-    simulation.node_lifecycle.is_well = not silent and not missing and all(map(is_well, snapshot.nodes))
+    simulation.node_lifecycle.note_before(snapshot.nodes, silent_nodes(snapshot, renewed, simulation.now))
     is_known = snapshot.taken_at is not None
     simulation.kubelets.begin(
         durations or Durations(is_timed=False),
@@ -308,6 +292,18 @@ def start(
             if isinstance(state, JobState) and state.wanted.is_over:
                 simulation.controllers.expire(state)
     return simulation
+
+
+def _given(session: Session, workloads: Workloads, versions: Mapping[str, int]) -> list[ObservedPod]:
+    """Return the pods of a session, given to their workloads in the order in which controllers got to know them."""
+    cluster, known = session.cluster, list[tuple[ObservedPod, PodInfo]]()
+    for row, info in enumerate(cluster.pods.infos):
+        if row not in session.refused:
+            place = cluster.node_of[row]
+            node = cluster.nodes.names[place] if place != NOWHERE else info.pod.spec.node_name
+            known.append((observe(row, info, node, versions.get(info.key, 0)), info))
+    known.sort(key=lambda entry: entry[0].order)
+    return [workloads.give(pod, info) for pod, info in known]
 
 
 def _failing(simulation: Simulation) -> Mapping[tuple[str, str], str]:

@@ -33,6 +33,7 @@ from kplan.api.labels import (
     UNREACHABLE,
 )
 from kplan.api.meta import condition_of
+from kplan.api.pod import ENDED
 from kplan.course.simulation.controllers.observed import ObservedPod
 from kplan.course.simulation.kubelets import Kubelets
 from kplan.course.simulation.life_cycle import LifeCycle
@@ -180,6 +181,14 @@ class NodeLifecycle:
 
     def take_over(self, other: NodeLifecycle) -> None:
         self.silent, self.is_well = other.silent, other.is_well
+
+    def note_before(self, nodes: Iterable[Node], silent: Mapping[str, float]) -> None:
+        """Note what has failed before the simulation starts; `silent`: nodes that do not answer -> when heard last."""
+        motion = self._motion
+        self._kubelets.lose(silent)
+        bound = {pod.node for pod in motion.pods.values() if pod.node and pod.phase not in ENDED}
+        self.silent = {**silent, **dict.fromkeys(bound - motion.cluster.nodes.row_of.keys(), motion.now)}
+        self.is_well = not self.silent and all(map(is_well, nodes))
 
     @property
     def due(self) -> frozenset[str]:
