@@ -35,7 +35,8 @@ def snapshot_of(
     """
     infos = simulation.infos
     nominator, names = simulation.session.nominator, simulation.cluster.nodes.names
-    now = stamp(simulation.now if at is None else at)
+    end = simulation.now if at is None else at
+    now = stamp(end)
     standing_pods = {pod.key: pod for pod in simulation.pods.values()}
     pods: list[Pod] = []
 
@@ -44,6 +45,9 @@ def snapshot_of(
         promise = "" if promised is None else names[promised]
         owner = simulation.owner(pod)
         stored = _with_index_failures(_owned(infos[pod.row].pod, owner), pod, owner)
+        if pod.is_new and not stored.metadata.creation_timestamp:
+            created = stamp(min(pod.created, end))
+            stored = replace(stored, metadata=replace(stored.metadata, creation_timestamp=created))
         return _settled_pod(stored, pod, promise, simulation.messages.get(pod.row, ""), now)
 
     for pod in snapshot.pods:
@@ -135,21 +139,17 @@ def _with_index_failures(pod: Pod, observed: ObservedPod, owner: Owner | None) -
 
 def _settled_pod(pod: Pod, observed: ObservedPod, promise: str, message: str, now: str) -> Pod:
     if observed.node and not pod.spec.node_name:
-        created = pod.metadata.creation_timestamp or now
         ready = PodCondition(type="Ready", status=str(observed.is_ready), last_transition_time=now)
         return replace(
             pod,
-            metadata=replace(pod.metadata, creation_timestamp=created),
             spec=replace(pod.spec, node_name=observed.node),
             status=replace(pod.status, phase="Running", conditions=(ready,), start_time=now, nominated_node_name=""),
         )
     if observed.node:
         return pod
-    is_new = observed.is_new and not pod.metadata.creation_timestamp
-    if promise == pod.status.nominated_node_name and message == scheduler_message(pod) and not is_new:
+    if promise == pod.status.nominated_node_name and message == scheduler_message(pod):
         return pod
-    metadata = replace(pod.metadata, creation_timestamp=now) if is_new else pod.metadata
-    return replace(with_message(pod, message, promise), metadata=metadata)
+    return with_message(pod, message, promise)
 
 
 def _settled_job(obj: Job, simulation: Simulation) -> Job:

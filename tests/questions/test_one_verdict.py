@@ -117,6 +117,14 @@ def test_a_pod_that_comes_back_for_ever_ends_a_clock_too(clock: Clock) -> None:
     assert told(Plan(timeline=clock).answer(planner)) == told(plain)
 
 
+def test_nodes_that_an_autoscaler_adds_at_once_come_with_a_clock_too() -> None:
+    groups = [{"name": "g", "minSize": 1, "maxSize": 3, "targetSize": 1, "nodes": ["a"]}]
+    planner = planner_of(node("a"), autoscaler=kplan.ClusterAutoscaler(node_groups=groups), now="2026-01-15T12:00:00Z")
+    question = QUESTIONS["too large"]
+    timed = replace(question, timeline=replace(AT_ONCE, node_start={"*": 0.0}))
+    assert told(timed.answer(planner)) == told(question.answer(planner))
+
+
 @examples(25)
 @example(  # whose sync has failed more often waits longer for what the quota leaves
     objects=[*map(node, "abc"), *running(deployment("web", 4), "abc"), database(0), quota("few", None, pods="4")],
