@@ -84,6 +84,8 @@ class Luck(Document, frozen=True, kw_only=True):
     pending: dict[str, Count]
     #: pods that make room for others in some draws only -> in how many; in none or all as above
     evicted: dict[str, Count]
+    #: pods of drained nodes that cannot be evicted in some draws only -> in how many, or as above; absent for none
+    blocked: dict[str, Count] | UnsetType = UNSET
 
 
 class Origin(Document, frozen=True):

@@ -149,7 +149,11 @@ def opening_blocks(document: Report, options: ReportOptions) -> Iterator[Block]:
     if isinstance(luck, Luck):
         texts = [
             f"pods that {words}: {listing([_share(pod, n, luck.runs) for pod, n in pods.items()])}"
-            for words, pods in (("stay pending", luck.pending), ("make room for others", luck.evicted))
+            for words, pods in (
+                ("stay pending", luck.pending),
+                ("make room for others", luck.evicted),
+                ("cannot be evicted", luck.blocked or {}),
+            )
             if pods
         ]
         texts += [f"the answer fails in {luck.fails}"] if 0 < luck.fails < luck.runs else []

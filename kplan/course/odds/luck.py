@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -15,7 +15,7 @@ from kplan.course.answers.plan import Plan
 from kplan.course.odds.of_pods import of_pods
 from kplan.course.odds.report import odds_of
 from kplan.course.odds.runs import Drawn
-from kplan.course.odds.tally import Rest
+from kplan.course.odds.tally import PodEnd, Rest
 from kplan.documents.base import Condition
 from kplan.documents.placement import Luck
 from kplan.documents.plan import Action, PodChange
@@ -47,7 +47,8 @@ def luck_of_change(change: CarriedOut, changes: Sequence[PodChange], fail_on: Se
     held = {obstacle.pod for obstacle in change.obstacles}  # draws count these as blocked, whatever takes their place
     pending = {one.pod for one in changes if one.action is Action.PENDING} - held
     evicted = {one.pod for one in changes if one.by is not None}
-    return _luck(change.origin, question, command, fail_on, steps=len(change.steps), pending=pending, evicted=evicted)
+    steps = len(change.steps)
+    return _luck(change.origin, question, command, fail_on, steps=steps, pending=pending, evicted=evicted, blocked=held)
 
 
 def with_luck_in_order(base: Base, plan: Plan, pods: Sequence[PodLike], *, settle_preemption: bool = False) -> Plan:
@@ -73,6 +74,7 @@ def _luck(
     steps: int,
     pending: AbstractSet[str],
     evicted: AbstractSet[str],
+    blocked: AbstractSet[str] = frozenset(),
 ) -> Luck | UnsetType:
     """Return what differs between draws, or between them and the plain answer, which is so long."""
     steps += len(base.session.cluster.pods) // PODS_PER_STEP
@@ -80,17 +82,22 @@ def _luck(
     if not runs or base.extenders or len(base.session.cluster) > MOST_NODES:
         return UNSET
     odds = odds_of(base, question, command=command, runs=runs, seed=DEFAULT_SEED)
-    counts = {
-        key: sum(n for end, n in pod_ends.items() if end.rest is Rest.PENDING)
-        for key, pod_ends in odds.tally.counts.items()
-    }
-    waiting = {key: n for key, n in counts.items() if _differs(n, runs, is_so=key in pending)}
+    waiting = _differing(odds.tally.counts, Rest.PENDING, runs, pending)
+    held = _differing(odds.tally.counts, Rest.BLOCKED, runs, blocked)
     victims = dict.fromkeys((*odds.victims, *sorted(evicted)), 0) | odds.victims
     leaving = {key: n for key, n in victims.items() if _differs(n, runs, is_so=key in evicted)}
     fails = sum(outcome.runs for outcome in odds.outcomes if odds.fails(outcome.example, fail_on))
-    if not waiting and not leaving and fails in (0, runs):
+    if not waiting and not leaving and not held and fails in (0, runs):
         return UNSET
-    return Luck(runs=runs, seed=DEFAULT_SEED, fails=fails, pending=waiting, evicted=leaving)
+    return Luck(runs=runs, seed=DEFAULT_SEED, fails=fails, pending=waiting, evicted=leaving, blocked=held or UNSET)
+
+
+def _differing(
+    counts: Mapping[str, Mapping[PodEnd, int]], rest: Rest, runs: int, plain: AbstractSet[str]
+) -> dict[str, int]:
+    """Return the pods of which it depends on draws whether they end so, with the number of these draws."""
+    ending = {pod: sum(n for end, n in ends.items() if end.rest is rest) for pod, ends in counts.items()}
+    return {pod: n for pod, n in ending.items() if _differs(n, runs, is_so=pod in plain)}
 
 
 def _differs(n: int, runs: int, *, is_so: bool) -> bool:

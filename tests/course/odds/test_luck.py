@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 import kplan
 import kplan.course.odds.luck
 from kplan.course.odds.tally import Rest
-from kplan.questions import Plan
+from kplan.questions import Drain, Plan
 from kplan.questions.preempt import Preempt
 from tests.objects import node, planner_of, pod
 from tests.recorded import examples
@@ -36,6 +36,13 @@ def test_preemption_tells_who_is_evicted_by_chance() -> None:
     report = planner_of(node("n1"), node("n2"), *running, pod("high", cpu="3", priority=10)).ask(Preempt()).to_dict()
     assert {*report["luck"]["evicted"]} == {"default/low-n1", "default/low-n2"}
     assert sum(report["luck"]["evicted"].values()) == report["luck"]["runs"]
+
+
+def test_a_drain_tells_which_pod_it_cannot_evict_by_chance() -> None:
+    planner = planner_of(node("n1"), node("n2"), pod("a", cpu="3"), pod("b", cpu="3"))
+    luck = planner.ask(Drain(nodes=("n1",), how="replace")).luck
+    assert {*luck.blocked} == {"default/a", "default/b"}
+    assert sum(luck.blocked.values()) == luck.runs
 
 
 def test_an_answer_that_hardly_any_draw_gives_says_so() -> None:
