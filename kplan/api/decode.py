@@ -183,12 +183,10 @@ def _clean(value: Any, type_info: inspect.Type, path: str, reading: _Reading) ->
     if value is None and kinds.allows_none:
         return None
     for kind in kinds.others:
-        if (
-            isinstance(kind, inspect.StructType)
-            and isinstance(value, dict)
-            and kind.tag in (None, value.get(kind.tag_field))
-        ):
-            return _clean_struct(value, kind, path, reading)
+        if isinstance(kind, inspect.StructType) and isinstance(value, dict):
+            of_one = kind.tag if len(kinds.others) == 1 else None  # where only one fits, it need not say that it is it
+            if kind.tag in (None, value.get(kind.tag_field, of_one)):
+                return _clean_struct(value, kind, path, reading)
         if isinstance(kind, inspect.DictType) and isinstance(value, dict):
             return {
                 str(key): _clean_item(item, kind.value_type, f"{path}[{key!r}]", reading) for key, item in value.items()

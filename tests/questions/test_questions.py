@@ -119,6 +119,8 @@ def test_two_ways_to_empty_nodes_are_refused(demo: kplan.Planner) -> None:
           "$.runs: expected an integer"]),
         ({"apiVersion": "kplan/v1", "kind": "InTurnQuestion", "question": {"kind": "PlaceQuestion", "pods": []}},
          ["$.question.kind: expected one of DrainQuestion"]),
+        ({"apiVersion": "kplan/v1", "kind": "InTurnQuestion", "question": {"nodez": []}},
+         ["$.question.nodez: unknown field (did you mean nodes?)", "$.question.nodes: is missing"]),
         ({"apiVersion": "kplan/v1", "kind": "PlaceQuestion", "manifests": ["web.yaml"], "replicas": -3},
          ["$.replicas: expected an integer from 0 up, got -3"]),
     ],
