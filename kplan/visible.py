@@ -79,12 +79,18 @@ def _needs_a_look(data: bytes) -> bool:
 
 
 def encode(document: object) -> bytes:
-    """Return a document in JSON; a zero byte where JSON cannot hold it."""
+    """Return a document in JSON; a zero byte where JSON cannot hold it.
+
+    Half of a pair, as in the name of a file that is not in UTF-8, is no character: where there is one, each text is
+    :func:`visible`.
+    """
     import msgspec
 
     try:
         return msgspec.json.encode(document)
-    except (TypeError, ValueError, RecursionError, UnicodeEncodeError):
+    except UnicodeEncodeError:
+        return encode(_shown(document))
+    except (TypeError, ValueError, RecursionError):
         return b"\0"
 
 

@@ -11,7 +11,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kplan.visible import as_json, as_yaml, escape_json, json_bytes, shown, visible
+from kplan.visible import as_json, as_yaml, encode, escape_json, json_bytes, shown, visible
 
 CONTROLS = ["\n", "\r", "\t", "\x00", "\x1b[31m", "\x7f", "\x85", "\x9b31m"]
 INVISIBLE = [*"\u200b\u200e\u202e\u2028\u2029\u2066\ufeff\u00ad\u3164\U000e0041\U000e0100\ufe0e\u180b\U0001d159"]
@@ -91,6 +91,7 @@ def test_halves_of_characters_survive_as_escapes() -> None:
     assert json.loads(as_json(["\udcff"])) == ["\udcff"]
     assert yaml.safe_load(as_yaml(["\udcff"])) == [r"\udcff"]
     assert visible("\udcff") == r"\udcff"
+    assert json.loads(encode({"file": "\udcff.yaml"})) == {"file": r"\udcff.yaml"}
 
 
 def test_escaping_json_leaves_plain_json_alone() -> None:

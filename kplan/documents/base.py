@@ -182,6 +182,12 @@ class Head(Document, frozen=True, kw_only=True):
     kind: str
     format_version: FormatVersion = "1.0"  #: MAJOR.MINOR; a minor adds fields only
 
+    def to_dict(self) -> dict[str, Any]:
+        from kplan.visible import encode
+
+        fields: dict[str, Any] = msgspec.json.decode(encode(self))
+        return fields
+
 
 MOST_DAEMONS = 200  #: so many pending pods of daemon sets are scheduled once more, and their diagnoses shown
 _MOST_SHOWN = 60  #: rows that a notebook shows, as many as it shows of a data frame

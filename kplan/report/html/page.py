@@ -22,7 +22,7 @@ from kplan.report.html.course import timeline_figures
 from kplan.report.html.picture import node_anchor, picture, pod_anchor, pod_link, share
 from kplan.report.pipelines import is_failure
 from kplan.report.view import Case, CaseReport, View, alike, numbered
-from kplan.visible import escape_json
+from kplan.visible import encode, escape_json
 
 MOST_LISTED = 20  #: at most so many pods that come to a node, or leave it, are named
 
@@ -146,10 +146,10 @@ def embedded(document: Report, encoded: bytes) -> str:
     cluster, n_bytes, text = _map_of(document), len(encoded), ""
     if cluster is not None:
         document = replace(document, cluster=UNSET)
-        n_bytes -= len(msgspec.json.encode(cluster))
+        n_bytes -= len(encode(cluster))
     is_short = n_bytes <= _MOST_BYTES * MAX_EMBEDDED
     if is_short:  # else it is surely too long, and need not be written once more to be measured
-        text = escape_json(msgspec.json.format(msgspec.json.encode(document)).decode())
+        text = escape_json(msgspec.json.format(encode(document)).decode())
     if not is_short or len(text) > MAX_EMBEDDED:
         return '<p class="note">The whole document is too large to repeat here; -o json prints it.</p>'
     return f'<details><summary>The whole document as JSON</summary><pre id="document">{escape(text)}</pre></details>'
