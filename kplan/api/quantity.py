@@ -267,7 +267,7 @@ def in_cores(quantity: str) -> str:
     return readable(quantity)
 
 
-_MOST_DIGITS = 4300  #: Python reads no more of them
+_MOST_DIGITS = 640  #: Python always reads so many, and by default no more than 4,300
 
 
 def natural(text: str, most: int) -> int | None:
