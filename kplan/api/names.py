@@ -122,7 +122,7 @@ def as_prefix(prefix: str) -> str:
 
 
 def _bytes(text: str) -> int:
-    return len(text) if text.isascii() else len(text.encode())
+    return len(text) if text.isascii() else len(text.encode(errors="surrogatepass"))
 
 
 def similarity(text: str, other: str) -> float:

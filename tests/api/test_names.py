@@ -26,7 +26,7 @@ def test_names_that_labels_may_have(key: str) -> None:
         ("a/b/c", "a valid label key must consist of"),
         ("x" * 64, "name part must be no more than 63 bytes"),
         ("a" * 254 + "/b", "prefix part must be no more than 253 bytes"),
-        *((key, "name part must consist of") for key in ("-a", "a\n", "a-", "a b", "é")),
+        *((key, "name part must consist of") for key in ("-a", "a\n", "a-", "a b", "é", "\udcff")),
     ],
 )
 def test_names_that_labels_may_not_have(key: str, start: str) -> None:
