@@ -83,7 +83,8 @@ def place_in_order(
     if growth is not None:
         from kplan.course.pools import Pools
 
-        pools = Pools(base, partial(_placed, base, question, settle_preemption=settle_preemption), growth)
+        placed = partial(_placed, base, question, settle_preemption=settle_preemption)
+        pools = Pools(base, placed, growth, len(decisions))
         placements = tuple(course.last_tries(decisions))
         context = partial(_with_warnings, context, tuple(growth.all_warnings))
         nodes = growth.changes({placement.pod.key: placement.node or "" for placement in placements})

@@ -18,6 +18,7 @@ from kplan.documents.placement import PodPlacement
 from kplan.framework.results import Outcome
 
 _MOST_TRIED = 4  #: so many changes of an autoscaler's pools are tried for the pods of a question
+_MOST_DECISIONS = 600  #: so many decisions are made anew for that, but for the first change: each takes all of them
 
 
 class Pools(NamedTuple):
@@ -26,13 +27,15 @@ class Pools(NamedTuple):
     base: Base
     placed: Callable[[Base], frozenset[str]]  #: returns NAMESPACE/NAME of those that get a node in another cluster
     growth: Growth  #: at the end, when it helps no more
+    n_decisions: int  #: that this took
 
     def widening(self, waiting: Collection[str]) -> Iterator[tuple[PoolChange, frozenset[str]]]:
         """Yield what lets it help more, each tried, and NAMESPACE/NAME of those among these pods that get a node."""
         growth = self.growth
         if growth.last_sight is None or not growth.advice.unhelped():
             return
-        for changes in islice(growth.autoscaler.widening(growth.last_sight), _MOST_TRIED):
+        n_tried = max(min(_MOST_TRIED, _MOST_DECISIONS // max(self.n_decisions, 1)), 1)
+        for changes in islice(growth.autoscaler.widening(growth.last_sight), n_tried):
             if helped := self.placed(reduce(Base.with_pool, changes, self.base)).intersection(waiting):
                 names = tuple(dict.fromkeys(change.name for change in changes))
                 text = " and ".join(dict.fromkeys(change.words for change in changes))
@@ -43,16 +46,14 @@ class Pools(NamedTuple):
         waiting = grouped(
             (one.pod.owner_key, one.pod.key) for one in placements if one.outcome is Outcome.UNSCHEDULABLE
         )
-        widening = list(self.widening([key for keys in waiting.values() for key in keys]))
+        pools: dict[str, list[WidenPool]] = {owner: [] for owner in waiting}
+        for change, helped in self.widening([key for keys in waiting.values() for key in keys]):
+            for owner, keys in waiting.items():
+                if n := len(helped.intersection(keys)):
+                    helps = Helped(n, len(keys)) if len(keys) > 1 else UNSET
+                    pools[owner].append(WidenPool(change=change, then=None, helps=helps))
         for one in placements:
-            keys = waiting.get(one.pod.owner_key, ())
-            helping = ((change, len(helped.intersection(keys))) for change, helped in widening)
-            pools = [
-                WidenPool(change=change, then=None, helps=Helped(n, len(keys)) if len(keys) > 1 else UNSET)
-                for change, n in helping
-                if n
-            ]
-            yield with_pools(self.base, one, pools)
+            yield with_pools(self.base, one, pools.get(one.pod.owner_key, ()))
 
 
 def with_pools(base: Base, placement: PodPlacement, pools: Iterable[WidenPool]) -> PodPlacement:
