@@ -21,7 +21,6 @@ from kplan.cli.options import MORE, OPTIONS
 
 _TEXTS = list[str]
 _MOST_SHOWN = 60  #: characters of a value that is refused
-_MOST_DIGITS = 18  #: of a whole number that is read without Pydantic
 
 
 class QuickConversion:
@@ -45,8 +44,8 @@ class QuickConversion:
                 return list(value)
         elif value is None or (annotation in (str, int) and type(value) is annotation):
             return value  # values of a command line are texts: a value of another type is a default
-        elif annotation is int and _is_within(value, param):
-            return int(value)
+        elif annotation is int and (number := _whole_number(value, param)) is not None:
+            return number
         elif isinstance(annotation, type) and issubclass(annotation, Enum):
             with suppress(ValueError):
                 return annotation(value)
@@ -60,10 +59,12 @@ class QuickConversion:
             raise
 
 
-def _is_within(value: Any, param: Any) -> bool:
-    """Tell whether a value is digits of a number within the bounds of a parameter."""
-    is_plain = type(value) is str and value.isascii() and value.isdecimal() and len(value) <= _MOST_DIGITS
-    return is_plain and (param.min or 0) <= int(value) and (param.max is None or int(value) <= param.max)
+def _whole_number(value: Any, param: Any) -> int | None:
+    """Return the number that a value writes in digits; None for another value, and beyond the bounds of a parameter."""
+    from kplan.api.quantity import MAX_INT64, natural
+
+    number = natural(value, MAX_INT64 if param.max is None else param.max) if type(value) is str else None
+    return number if number is not None and number >= (param.min or 0) else None
 
 
 _ARGUMENTS = "Arguments"
