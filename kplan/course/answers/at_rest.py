@@ -173,7 +173,7 @@ def _counted(simulation: Simulation, owner: Workload | None, row: int | None) ->
         owned = [(theirs, [pod for row, pod in theirs.pods.items() if row not in gone]) for theirs in owner.owners]
         pods = [pod for _, own in owned for pod in own]
         current = sum(theirs.n_current(own) for theirs, own in owned)
-    return pods, current, len([pod for pod in pods if pod.ready_since is not None and pod.row not in down])
+    return pods, current, sum(pod.is_ready and pod.row not in down for pod in pods)
 
 
 def _raises(simulation: Simulation, refused: Owner, number: int) -> tuple[QuotaRaise, ...]:
