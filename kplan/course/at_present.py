@@ -16,7 +16,7 @@ from kplan.api.affinity import untolerated
 from kplan.api.core import PersistentVolumeClaim, Pod
 from kplan.api.kinds import POD_MAKERS
 from kplan.api.meta import controller_of
-from kplan.api.names import PodKey, WorkloadRef, object_name
+from kplan.api.names import PodKey, WorkloadRef, controller_name, object_name
 from kplan.api.pod import ENDED, PodMeta, PodSpec
 from kplan.api.quantity import grouped
 from kplan.api.time import seconds, to_micros, utc
@@ -57,6 +57,23 @@ def workloads_at_present(base: Base, only: Collection[str] | None = None) -> tup
     """
     if only is not None and not only:
         return ()
+    snapshot, everything = base.objects, dict(base.derived(_everything))
+    for daemons in snapshot.daemon_sets:
+        if only is not None and (key := f"DaemonSet/{daemons.metadata.key}") in only:
+            left_out = _left_out(daemons, base.session.cluster.nodes)
+            everything[key] = structs.replace(everything[key], left_out=left_out)
+
+    def is_listed(health: w.WorkloadHealth) -> bool:
+        above = snapshot.controllers.get(health.workload)
+        # An operator may mean to keep what it made without pods, such as the replica set of a former revision.
+        is_wrong = above is None or health.is_short or "pods-not-ready" in health.states
+        return is_wrong and above not in everything
+
+    return tuple(health for key, health in everything.items() if (is_listed(health) if only is None else key in only))
+
+
+def _everything(base: Base) -> dict[str, w.WorkloadHealth]:
+    """Return what all workloads are at present, by KIND/NAMESPACE/NAME."""
     snapshot = base.objects
     nodes = {
         f"DaemonSet/{daemons.metadata.key}": [
@@ -73,19 +90,7 @@ def workloads_at_present(base: Base, only: Collection[str] | None = None) -> tup
     if refused:
         everything = {health.workload: health for health in w.workloads_health(snapshot, refused, nodes, pods)}
 
-    everything |= dict(_with_runs(snapshot, everything))
-    for daemons in snapshot.daemon_sets:
-        if only is not None and (key := f"DaemonSet/{daemons.metadata.key}") in only:
-            left_out = _left_out(daemons, base.session.cluster.nodes)
-            everything[key] = structs.replace(everything[key], left_out=left_out)
-
-    def is_listed(health: w.WorkloadHealth) -> bool:
-        above = owners.get(health.workload)
-        # An operator may mean to keep what it made without pods, such as the replica set of a former revision.
-        is_wrong = above is None or health.is_short or "pods-not-ready" in health.states
-        return is_wrong and above not in everything
-
-    return tuple(health for key, health in everything.items() if (is_listed(health) if only is None else key in only))
+    return everything | dict(_with_runs(snapshot, everything))
 
 
 def _with_runs(
@@ -93,13 +98,14 @@ def _with_runs(
 ) -> Iterator[tuple[str, w.WorkloadHealth]]:
     """Yield cron jobs of which a run holds up the next one beyond its time, or that have started none for some time."""
     now = moment(snapshot)
+    jobs_of = grouped((controller_name(job.metadata), job) for job in snapshot.jobs)
     for cron_job in snapshot.cron_jobs:
         spec, key = cron_job.spec, object_name("CronJob", cron_job.metadata.namespace, cron_job.metadata.name)
         health, schedule, zone = everything[key], parse_schedule(spec.schedule), spec.time_zone or ""
         if now is None or schedule is None or "unknown-time-zone" in health.states:
             continue
         if health.holds_next:
-            first = _first_active(snapshot, key, everything)
+            first = _first_active(jobs_of.get(key, ()), everything)
             since = None if first is None else first.metadata.creation_timestamp
             if first is None or since is None or (begun := seconds(since)) is None:
                 continue
@@ -120,10 +126,9 @@ def _with_runs(
             yield key, structs.replace(health, states=(*health.states, "misses-runs"), missed_runs=missed)
 
 
-def _first_active(snapshot: Snapshot, cron_job: str, everything: Mapping[str, w.WorkloadHealth]) -> Job | None:
-    """Return the oldest run of a cron job that has pods; None where none has any."""
-    keyed = ((f"Job/{job.metadata.key}", job) for job in snapshot.jobs)
-    active = (job for key, job in keyed if snapshot.controllers.get(key) == cron_job and everything[key].pods)
+def _first_active(jobs: Iterable[Job], everything: Mapping[str, w.WorkloadHealth]) -> Job | None:
+    """Return the oldest of the runs of a cron job that has pods; None where none has any."""
+    active = (job for job in jobs if everything[f"Job/{job.metadata.key}"].pods)
     return min(active, key=lambda job: (job.metadata.creation_timestamp or "", job.metadata.name), default=None)
 
 
