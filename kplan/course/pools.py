@@ -69,4 +69,4 @@ def with_pools(base: Base, placement: PodPlacement, pools: Iterable[WidenPool]) 
         return isinstance(part, AddNodes) and followed.manages(nodes[part.change.like])
 
     others = (remedy for remedy in placement.remedies if not any(map(is_managed, parts_of(remedy))))
-    return replace(placement, remedies=tuple(sorted((*others, *pools), key=rank_of)))
+    return replace(placement, remedies=tuple(sorted(dict.fromkeys((*others, *pools)), key=rank_of)))

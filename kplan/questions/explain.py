@@ -154,8 +154,8 @@ def explain_pod(base: Base, key: str) -> Whereabouts:
     placement = plan.placements[0]
     if plan.pools is None or placement.node is not None or plan.adds:
         return Whereabouts(None, placement, plan)
-    pools = dict.fromkeys(WidenPool(change=change, then=None) for change, _ in plan.pools.widening([key]))
-    return Whereabouts(None, placement, plan, tuple(pools))
+    pools = tuple(WidenPool(change=change, then=None) for change, _ in plan.pools.widening([key]))
+    return Whereabouts(None, placement, plan, pools)
 
 
 def _place_again(base: Base, key: str, pod: Pod) -> Placement:
