@@ -143,13 +143,10 @@ def _facts(document: Report, command: str) -> str:
 
 def embedded(document: Report, encoded: bytes) -> str:
     """Return a document but for its map of the cluster as HTML; `encoded`: it in JSON, as it is."""
-    cluster, n_bytes, text = _map_of(document), len(encoded), ""
-    if cluster is not None:
-        document = replace(document, cluster=UNSET)
-        n_bytes -= len(encode(cluster))
-    is_short = n_bytes <= _MOST_BYTES * MAX_EMBEDDED
-    if is_short:  # else it is surely too long, and need not be written once more to be measured
-        text = escape_json(msgspec.json.format(encode(document)).decode())
+    if _map_of(document) is not None:
+        encoded = encode(replace(document, cluster=UNSET))
+    is_short = len(encoded) <= _MOST_BYTES * MAX_EMBEDDED  # else it is surely too long, and need not be laid out
+    text = escape_json(msgspec.json.format(encoded).decode()) if is_short else ""
     if not is_short or len(text) > MAX_EMBEDDED:
         return '<p class="note">The whole document is too large to repeat here; -o json prints it.</p>'
     return f'<details><summary>The whole document as JSON</summary><pre id="document">{escape(text)}</pre></details>'
